@@ -23,7 +23,7 @@ class FitCertificate:
     primal : float
         The objective that is minimised, at the fit.
     dual : float
-        The dual objective: a lower bound of the smallest possible `primal`.
+        The dual objective: a lower bound on the smallest possible `primal`.
     stationarity : float
         The largest violation of the condition that the gradient of the Lagrangian is zero.
     feasibility : float

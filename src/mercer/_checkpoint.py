@@ -132,11 +132,7 @@ def fingerprint(*values: Any) -> str:
 
 def _add(hashed: Any, value: Any) -> None:
     hashed.update(f"<{type(value).__name__}>".encode())
-    if isinstance(value, Chunks):  # one pass over the rows
-        _add(hashed, value.gathered(fingerprint))
-    elif is_sparse(value):
-        _add(hashed, (value.shape, value.data, value.indices, value.indptr))
-    elif isinstance(value, np.ndarray) and value.dtype != object:
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
         hashed.update(f"{value.dtype.str}{value.shape}".encode())
         rows = max(1, _BLOCK // max(1, value[:1].nbytes)) if value.ndim else 1
         for start in range(0, len(value) if value.ndim else 0, rows):
@@ -144,29 +140,37 @@ def _add(hashed: Any, value: Any) -> None:
         hashed.update(value.tobytes() if not value.ndim else b"")
     elif isinstance(value, Enum):
         hashed.update(value.name.encode())
-    elif is_dataclass(value) and not isinstance(value, type):
-        _add(hashed, [(f.name, getattr(value, f.name)) for f in fields(value)])
-    elif isinstance(value, Mapping):
-        _add(hashed, sorted(value.items()))
-    elif isinstance(value, list | tuple | np.ndarray):
-        hashed.update(str(len(value)).encode())
-        for part in value:
-            _add(hashed, part)
     elif hasattr(value, "__qualname__"):  # functions and classes
         hashed.update(f"{getattr(value, '__module__', '')}.{value.__qualname__}".encode())
-    elif callable(value):
-        _add(hashed, _parameters(value))
+    elif (parts := _parts(value)) is not None:
+        hashed.update(str(len(parts)).encode())
+        for part in parts:
+            _add(hashed, part)
     else:  # numbers and strings
         hashed.update(repr(value).encode())
 
 
-def _parameters(value: Any) -> Any:
-    """What determines a callable object, besides its class."""
+def _parts(value: Any) -> Any:
+    """What determines a value besides its class; None if it has no parts."""
+    if isinstance(value, Chunks):  # one pass over the rows
+        return value.gathered(fingerprint)
+    if is_sparse(value):
+        return value.shape, value.data, value.indices, value.indptr
+    if is_dataclass(value):
+        return [(f.name, getattr(value, f.name)) for f in fields(value)]
+    if isinstance(value, Mapping):
+        return sorted(value.items())
+    if isinstance(value, set | frozenset):  # whose order varies from process to process
+        return sorted(map(fingerprint, value))
+    if isinstance(value, np.ndarray) and value.dtype.names:
+        return [(name, value[name]) for name in value.dtype.names]
+    if isinstance(value, list | tuple | np.ndarray):
+        return value
     if isinstance(value, partial):
         return value.func, value.args, value.keywords
     if hasattr(value, "get_params"):
-        return value.get_params(deep=False)
-    return getattr(value, "__dict__", {})
+        return _parts(value.get_params(deep=False))
+    return _parts(value.__dict__) if callable(value) and hasattr(value, "__dict__") else None
 
 
 def as_names(status: Array) -> Array:

@@ -1,4 +1,4 @@
-"""What an object found, in plain words, and its short form in notebooks (`_repr_html_`)."""
+"""Summaries of objects in plain words, and their short form in notebooks (`_repr_html_`)."""
 
 from __future__ import annotations
 

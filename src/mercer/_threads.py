@@ -49,7 +49,7 @@ def available_cores() -> int:
 
 
 def thread_count() -> int:
-    """Threads for the next call: `n_jobs` of the options in force; negative counts from all cores."""
+    """Threads for the next call: `n_jobs` of the options in force, negative counting from all."""
     jobs = get_options().n_jobs
     cores = available_cores()
     if jobs is None:

@@ -17,6 +17,7 @@ from mercer._checkpoint import checkpointed, fingerprint
 from mercer._progress import watched
 from mercer.exceptions import InputError
 from mercer.io import checkpoint
+from mercer.linalg._conjugate_gradients import ConjugateGradients
 
 # each leaves its result in `out`, a list of arrays
 FITS = {
@@ -30,6 +31,11 @@ FITS = {
         s = linalg.solve(mc.Gaussian(0.5), X, y, 0.1, method="cg", random_state=0,
                          preconditioner="none")
         out = [s.coef, s.residual, s.n_iter]
+    """,
+    "ridge by frequencies": """
+        X = rng.uniform(size=(40_000, 1)); y = np.sin(9.0 * X[:, 0]) + rng.normal(size=40_000)
+        m = mc.KernelRidge(mc.Gaussian(0.1), penalty=1e-3, solver="fourier").fit(X, y)
+        out = [m.predict(X)]
     """,
     "eigenvectors": """
         X = rng.normal(size=(1600, 3))
@@ -116,6 +122,7 @@ def test_a_fit_that_is_killed_goes_on_to_the_same_result(task, tmp_path):
     path, body = tmp_path / "fit.checkpoint", FITS[task]
     name = task.replace("several right-hand sides, in float64", "linear system")
     name = name.replace("conjugate gradients", "linear system")
+    name = name.replace("ridge by frequencies", "linear system")
     whole = run(body, name, 0, path, tmp_path / "whole.npz")
     steps = int(whole.stdout.split()[0])
     assert steps >= 3
@@ -169,6 +176,99 @@ def test_another_problem_is_refused_and_leaves_the_file(tmp_path):
     with checkpoint(path):
         small()
     assert not path.exists()
+
+
+def test_another_number_of_iterations_is_another_problem(tmp_path):
+    """The state of a run that ended early would be returned as the result of a longer one."""
+
+    def fit():
+        small(max_iter=3)
+        raise RuntimeError("broken off")
+
+    path = tmp_path / "fit.checkpoint"
+    break_off(path, 99, fit)
+    with pytest.raises(InputError, match="another computation"), checkpoint(path):
+        small(max_iter=1000)
+
+
+@pytest.mark.parametrize("at", range(1, 14))
+def test_ctrl_c_while_some_columns_are_done_with_their_draft(at, tmp_path):
+    """They wait for the others, and go on with them."""
+    K = mc.Gaussian(1.0)(np.linspace(0.0, 30.0, 120)[:, None])
+    rest = np.random.default_rng(0).normal(size=120)
+    B = np.column_stack([np.linalg.eigh(K)[1][:, -2:].sum(axis=1) + 1e-7 * rest, rest])
+
+    def fit(watch):
+        def draft(V):
+            return (K.astype(np.float32) @ V.astype(np.float32)).astype(float) + 0.01 * V
+
+        cg = ConjugateGradients(
+            lambda V: K @ V + 0.01 * V, np.copy, B, 1e-10, 1.0, draft, problem=("test",)
+        )
+        cg.run(500, watch)
+        return cg
+
+    known, path = fit(None), tmp_path / "fit.checkpoint"
+    assert {s.name for s in known.status} == {"CONVERGED"}
+    with checkpoint(path, every=0.0) as ctrl_c:
+        found = fit(lambda step: setattr(ctrl_c, "requested", step.n_iter >= at))
+    assert "STOPPED" in {s.name for s in found.status}
+    assert found.n_iter.max() <= at + 1
+    with checkpoint(path):
+        again = fit(None)
+    np.testing.assert_array_equal(again.coef, known.coef)
+    assert list(again.status) == list(known.status)
+
+
+def svc():
+    """A classifier whose kernel matrix fits into the working memory, unless that is small."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 2))
+    return mc.SVC(kernel=mc.Gaussian(0.3), C=100.0).fit(X, X[:, 0] + rng.normal(size=1000) > 0)
+
+
+def test_a_dual_problem_goes_on_with_more_memory(tmp_path):
+    path = tmp_path / "fit.checkpoint"
+    with mc.options(working_memory=0.1):
+        break_off(path, fit=svc)
+    with checkpoint(path):
+        found = svc()
+    assert found.certificate_.relative_gap < 1e-3
+
+
+def test_a_dual_problem_goes_on_after_ctrl_c_as_without_it(tmp_path):
+    """The state is that of the round, not what is summed again to report the gap."""
+    with mc.options(working_memory=0.1):
+        known, path = svc(), tmp_path / "fit.checkpoint"
+        with (
+            checkpoint(path, every=0.0) as ctrl_c,
+            watched(stops_at("dual", 4, ctrl_c)),
+            pytest.warns(mc.MercerWarning, match="stopped"),
+        ):
+            assert svc().n_iter_ < known.n_iter_
+        with checkpoint(path):
+            found = svc()
+    np.testing.assert_array_equal(found.dual_coef_, known.dual_coef_)
+
+
+def stops_at(task, n_iter, ctrl_c):
+    def watch(step):
+        ctrl_c.requested |= step.task == task and step.n_iter >= n_iter
+
+    return watch
+
+
+def test_ctrl_c_when_nobody_reads_the_message(monkeypatch):
+    """As in `mercer fit ... 2>&1 | tee log`, where the signal ends `tee` too."""
+
+    class Broken:
+        def write(self, _):
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stderr", Broken())
+    with checkpoint(None) as ctrl_c:
+        signal.raise_signal(signal.SIGINT)
+    assert ctrl_c.requested
 
 
 def test_a_block_that_computes_nothing_leaves_the_file(tmp_path):
@@ -295,6 +395,22 @@ class Scaled:
 
     def __call__(self, x):
         return self.factor * x
+
+
+def test_what_is_hashed_does_not_depend_on_the_process():
+    """Sets have an order of their own in each process, and objects an address."""
+    code = "from mercer._checkpoint import fingerprint; import numpy as np; print(fingerprint({}))"
+    table = "np.array([(1.0, 'abc' * 9)], dtype=[('x', float), ('name', object)])"
+    for value in ("frozenset(map(str, range(20)))", table):
+        words = [sys.executable, "-c", code.format(value)]
+        runs = [
+            subprocess.run(
+                words, capture_output=True, text=True, check=True,
+                env=os.environ | {"PYTHONHASHSEED": seed},
+            ).stdout
+            for seed in ("1", "2")
+        ]  # fmt: skip
+        assert runs[0] == runs[1]
 
 
 @pytest.mark.parametrize("make", [Bump, Scaled, lambda x: partial(max, x)])

@@ -170,6 +170,13 @@ def test_damaged_headers_of_arrays_are_refused(replace, tmp_path):
         open_rows(path)
 
 
+def test_an_archive_with_the_name_of_an_array_is_refused(tmp_path):
+    np.savez(tmp_path / "x.npz", x=np.zeros(3))
+    (tmp_path / "x.npz").rename(tmp_path / "x.npy")
+    with pytest.raises(InputError, match="is an archive of arrays"):
+        open_rows(tmp_path / "x.npy")
+
+
 @pytest.mark.parametrize("suffix", ["npy", "parquet"])
 def test_estimators_give_the_same_as_in_memory(suffix, tmp_path, rng):
     X = rng.normal(size=(900, 2))

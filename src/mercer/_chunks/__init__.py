@@ -1,4 +1,4 @@
-"""Rows that come in pieces: too many for the memory, on disk or on the workers of a cluster."""
+"""Rows in pieces (chunks): too many for memory, on disk or on the workers of a cluster."""
 
 from mercer._chunks._base import Chunks, added
 from mercer._chunks._choice import as_chunks

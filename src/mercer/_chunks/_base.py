@@ -36,12 +36,12 @@ class Chunks(ABC):
 
     A function receives the blocks of one piece, one for each column, and then the `arguments`.
     Functions of pieces are lazy: `mapped` and `crossed` compute nothing before `total`, `rows` or
-    `collected` does. `tail` and `dtype` are those of the first column, for those who read them.
+    `collected` does. `tail` and `dtype` are those of the first column.
 
     Attributes
     ----------
     sizes : tuple of int
-        The rows of each piece, none of them empty.
+        The number of rows of each piece; no piece is empty.
     tail : tuple of int
         The shape of one row.
     dtype : dtype
@@ -90,7 +90,7 @@ class Chunks(ABC):
         tail: tuple[int, ...] = (),
         dtype: Any = None,
     ) -> Self:
-        """Return for each piece the sum over the pieces of `other` of function(piece, other's)."""
+        """Return for each piece the sum of function(piece, q) over the pieces q of `other`."""
 
     @abstractmethod
     def total(
@@ -107,7 +107,7 @@ class Chunks(ABC):
 
     @abstractmethod
     def _column(self, array: Any, name: str) -> Sequence[Any]:
-        """Return n rows (an array, one of a cluster, or chunks of this kind) cut like these."""
+        """Return n rows (an array, a Dask collection, or chunks of this kind) cut like these."""
 
     @abstractmethod
     def _constants(self, values: Sequence[Any]) -> Sequence[Any]:
@@ -154,7 +154,7 @@ class Chunks(ABC):
             raise InputError(f"{name} must have {len(self)} rows, got {count}")
 
     def concat(self, other: Chunks) -> Self:
-        """Return these pieces and then those of others with as many columns."""
+        """Return these pieces followed by those of `other`, which has as many columns."""
         if type(other) is not type(self):
             raise InputError(TWO_KINDS)
         columns = tuple([*a, *b] for a, b in zip(self.columns, other.columns, strict=True))
@@ -162,12 +162,12 @@ class Chunks(ABC):
         return replace(self, sizes=self.sizes + other.sizes, columns=columns, dtype=dtype)
 
     def gathered(self, function: Function, *arguments: Any, task: str = "rows") -> list[Any]:
-        """Return [function(piece, *arguments)] of all pieces, which must be small."""
+        """Return [function(piece, *arguments)] for all pieces; the results must be small."""
         found: list[Any] = self.total(_Listed(function), *arguments, add=concatenate, task=task)
         return found
 
     def rows(self, index: Any) -> Array:
-        """Return chosen rows of the first column as an array, in the order of their numbers."""
+        """Return chosen rows of the first column as an array, in the order of `index`."""
         index = np.asarray(index)
         stops = np.cumsum(self.sizes)
         order = np.argsort(index, kind="stable")

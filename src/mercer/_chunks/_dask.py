@@ -32,9 +32,9 @@ _BRANCHES = 8  # results that one task adds
 class DaskChunks(Chunks):
     """Pieces of a Dask array, dataframe or series; a column holds delayed blocks.
 
-    Nothing but totals, chosen rows and the numbers of rows of each piece comes to the client. What
-    a task needs beside its blocks travels in the graph, so that it can be sent again if a worker
-    is lost.
+    Only totals, chosen rows and the number of rows of each piece are sent to the client. All that a
+    task needs besides its blocks is part of the graph, so that it can be sent again if a worker is
+    lost.
     """
 
     @classmethod
@@ -180,7 +180,7 @@ def _joined(add: Function, parts: list[Any]) -> Any:
 
 
 def _of_shape(block: Any, shape: tuple[float, ...], name: str) -> Any:
-    """The block, if it has the shape that Dask says; unknown numbers are NaN."""
+    """The block, if it has the shape that Dask reports (NaN where unknown)."""
     if len(block.shape) != len(shape) or any(
         a != b for a, b in zip(block.shape, shape, strict=True) if not np.isnan(b)
     ):
@@ -192,7 +192,7 @@ def _of_shape(block: Any, shape: tuple[float, ...], name: str) -> Any:
 
 
 def _numbers(block: Any) -> Any:
-    """A block of a dataframe or series as an array; an empty one has nothing to be checked."""
+    """A block of a dataframe or series as an array; an empty one has nothing to check."""
     if not len(block):
         return np.empty(block.shape)
     narrow = all(str(kind) == "float32" for kind in np.atleast_1d(block.dtypes))

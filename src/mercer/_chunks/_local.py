@@ -23,7 +23,7 @@ class LocalChunks(Chunks):
 
     @classmethod
     def of(cls, array: Any, rows: int | None = None) -> LocalChunks:
-        """Return an array in pieces of so many rows; by default such that copies fit in memory."""
+        """Return an array in pieces of `rows` rows; by default so few that copies fit in memory."""
         row_bytes = max(1, int(np.prod(array.shape[1:]))) * array.dtype.itemsize
         fit = int(_SHARE * get_options().working_memory * 2**20) // row_bytes
         size, n = rows or max(1, fit), len(array)

@@ -1,6 +1,6 @@
-"""Kernel sums without the Gram matrix: the one seam for speed.
+"""Kernel sums without the Gram matrix: all fast code is behind this package.
 
-The engine knows programs (variables and a profile of them) and coefficients; never a Kernel.
+The engine works with programs (variables and a profile of them) and coefficients, not with kernels.
 """
 
 from mercer.engine._sizes import as_float64, dense, n_columns, n_rows, pieces, tile_dtype

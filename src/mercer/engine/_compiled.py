@@ -1,4 +1,4 @@
-"""The compiled core `mercer._core`, where it was built and may be used."""
+"""The compiled core `mercer._core`, if it was built and may be used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mercer._config import get_options
 
 @lru_cache(maxsize=1)
 def core() -> Any:
-    """The compiled module, or None where it was not built."""
+    """The compiled module, or None if it was not built."""
     try:
         return importlib.import_module("mercer._core")
     except ImportError:

@@ -41,7 +41,7 @@ def tile_dtype(X: Any, Y: Any) -> Any:
 
 
 def as_float64(X: Any) -> Any:
-    """The points in float64; points that are not numbers as they are, and tensors."""
+    """The points in float64; tensors and points that are not numbers are unchanged."""
     if is_tensor(X):
         return X
     return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X
@@ -90,7 +90,7 @@ def pieces(stop: int, size: int, start: int = 0) -> Iterator[slice]:
 
 
 def column_range(X: Array) -> tuple[Array, Array]:
-    """Least and largest entry of each column; NaN where there is one.
+    """Least and largest entry of each column; NaN for columns that contain one.
 
     Rows of few columns are laid side by side, because NumPy is slow on an axis of length two.
     """

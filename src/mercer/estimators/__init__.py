@@ -1,4 +1,4 @@
-"""scikit-learn estimators over the methods, and the base that lets them hold immutable kernels."""
+"""scikit-learn estimators of the methods, and their base class, which holds immutable kernels."""
 
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._denoiser import KernelDenoiser

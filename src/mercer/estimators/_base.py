@@ -34,7 +34,7 @@ except ImportError:  # scikit-learn 1.8 has no callbacks
         return method
 
 
-_tear_down = with_callbacks(lambda _: None)  # what it does after a method
+_tear_down = with_callbacks(lambda _: None)  # the clean-up that it does after a method
 
 
 class KernelEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
@@ -84,7 +84,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc
     }
 
     def __getattr__(self, name: str) -> Any:
-        """Raise an AttributeError that says what to do instead, for what people look for."""
+        """Raise an AttributeError that, for names users often look for, says what to do instead."""
         plain = f"{type(self).__name__!r} object has no attribute {name!r}"
         raise AttributeError(self._hints.get(name, plain), name=name, obj=self)
 
@@ -93,7 +93,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc
     _doc_link_template: ClassVar = docs_address("api")
 
     def _html_repr(self) -> str:
-        """scikit-learn's diagram, and what was found if the estimator is fitted."""
+        """scikit-learn's diagram, and a summary of the fit if the estimator is fitted."""
         diagram = str(super()._html_repr())
         try:
             check_is_fitted(self)
@@ -149,7 +149,7 @@ class FloatTransformerMixin(TransformerMixin):  # type: ignore[misc]
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RowsEstimator(KernelEstimator):
-    """What estimators of rows with one kernel share: parameters and checked rows."""
+    """Parameters and row checks shared by estimators with one kernel."""
 
     kernel: Any = "auto"
     gamma: float | None = None

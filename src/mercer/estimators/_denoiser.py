@@ -50,18 +50,18 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
     n_components : int, float or None
         As in `KernelPCA`. None keeps all components, and lets the filter shrink the weak ones.
     kernel : Kernel, str or "auto"
-        As in `KernelPCA`, on vectors. "auto" is the linear kernel where its estimated error is less
+        As in `KernelPCA`, on vectors. "auto" is the linear kernel if its estimated error is smaller
         than that of the automatic Gaussian kernel.
     gamma, scale_columns, inverse, n_landmarks, rule, random_state, n_jobs, verbose
         As in `KernelPCA`.
     filter : Filter or None
-        How much of each component is kept: `Tikhonov(a)` weighs by lambda / (lambda + a),
+        How much of each component is kept: `Tikhonov(a)` multiplies it by lambda / (lambda + a),
         `Landweber(t)` similarly, `Truncation()` keeps all components unchanged. None is
         `Truncation` if `n_components` is given and `Tikhonov` otherwise.
     noise : float or "auto"
-        The standard deviation of the noise in the rows. It sets the strength of filters that were
-        given none, and the trust. With `scale_columns="std"` it is in units of the columns'
-        standard deviations. "auto" estimates it where the training rows tell it (`noise_level`):
+        The standard deviation of the noise in the rows. It sets the trust, and the strength of a
+        filter that was given none. With `scale_columns="std"` it is in units of the columns'
+        standard deviations. "auto" estimates it if the training rows allow that (`noise_level`):
         images, or many columns that a few factors explain. Otherwise, as in most tables, nothing is
         changed, and a warning asks for the noise. Fit to rows that are as noisy as those to be
         denoised, or give the noise.
@@ -79,7 +79,7 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
     kernel_ : Kernel
     noise_, noise_error_ : float
         The noise that was given or estimated, and its standard error: 0 if it was given, infinity
-        if it could not be told.
+        if it could not be estimated.
     trust_ : float
         The trust that was given or chosen.
     risk_ : float
@@ -125,7 +125,7 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
             )
         X = check_rows(self, X, reset=True)
         weights = check_weights(sample_weight, X)
-        some = (X, weights)  # rows that tell the noise and the trust
+        some = (X, weights)  # rows from which the noise and the trust are estimated
         if isinstance(X, Chunks):
             some = sampled(X, weights)
         shared = KernelPCA().get_params(deep=False).keys() & self.get_params(deep=False).keys()
@@ -133,12 +133,12 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
             pca = KernelPCA(**{name: getattr(self, name) for name in shared})
             fitted = self._denoiser(pca.fit(X, sample_weight=weights), *some)
             if is_auto(self.kernel) and fitted.noise > 0.0 and not is_sparse(X):
-                # where few factors explain everything, lines do better than curves
+                # if few factors explain everything, the linear kernel does better
                 linear = clone(pca).set_params(kernel="linear", scale_columns="none")
                 scaler = StandardScaler(with_std=self.scale_columns == "std")
                 fit_moments(scaler, X, weights)
                 linear.fit(scaled(scaler, X), sample_weight=weights)
-                linear.scaler_ = scaler  # centred, because far from the origin products cancel
+                linear.scaler_ = scaler  # centred: far from the origin, inner products lose digits
                 other = self._denoiser(linear, *some)
                 if other.risk < fitted.risk:
                     pca, fitted = linear, other
@@ -162,7 +162,7 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
         rows = Points(scaled(pca.scaler_, X), pca.kernel_.domain)
         noise = self.noise
         share = pca.mass_ / (len(rows) if weights is None else float(np.sum(weights)))
-        if share > 1.0 + _ROUNDING:  # a sample; its own size decides whether noise can be told
+        if share > 1.0 + _ROUNDING:  # a sample; its own size decides if noise can be estimated
             noise = noise_level(rows, weights=weights) if is_auto(noise) else noise
             weights = share * (np.ones(len(rows)) if weights is None else weights)
         return fit_denoiser(
@@ -172,7 +172,7 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
 
     @by_pieces(lambda self: (self.n_features_in_,))
     def transform(self, X: Any) -> Array:
-        """Return the rows of X with noise taken out, y + trust (D(y) - y), shape (m, d)."""
+        """Return the rows of X with the noise removed, y + trust (D(y) - y), shape (m, d)."""
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
         if self.trust_ == 0.0:  # unchanged to the last bit; scaling would round
@@ -185,8 +185,8 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
         """Return minus the mean squared error of denoising, for model selection.
 
         y are the rows of X without noise. Without them (or with labels, which are ignored), the
-        error is Stein's estimate for the noise `noise_`: give a number as `noise` if estimators
-        that are compared should agree on it.
+        error is Stein's estimate for the noise `noise_`: set `noise` to a number if you compare
+        estimators, so that all use the same one.
         """
         X = self._new_rows(X)
         with self._running():

@@ -25,7 +25,7 @@ from mercer.exceptions import InputError, MercerWarning, UnavailableError
 
 @dataclass(eq=False, repr=False)
 class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, KernelEstimator):  # type: ignore[misc]
-    """What both transformers share: parameters, `transform` and `inverse_transform`."""
+    """Parameters, `transform` and `inverse_transform` of both transformers."""
 
     kernel: Any = "auto"
     n_components: int = 100
@@ -49,7 +49,7 @@ class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Ke
     def inverse_transform(self, Z: Any) -> Any:
         """Return points for features, x = intercept + B'z, by the ridge regression of `fit`.
 
-        `set_output` decides on frames as it does for `transform`; their columns are those of `fit`.
+        `set_output` decides if they are a frame, as for `transform`, with the columns of `fit`.
         """
         check_is_fitted(self)
         if not self.kernel_.domain.is_vector:
@@ -85,9 +85,9 @@ class Nystroem(_KernelFeatures):
     on these features approximates the kernel model, in O(n r^2) operations and n r numbers.
 
     `inverse_transform` is linear in the features: ridge regression of the training points on their
-    features, with an intercept. Each column of the data has the penalty, of 29 between 1e-12 and
-    1e2 times the largest eigenvalue of the features' scatter matrix, whose generalised
-    cross-validation score n RSS / (n - degrees of freedom)^2 is smallest.
+    features, with an intercept. For each column of the data the penalty is chosen from 29 values
+    between 1e-12 and 1e2 times the largest eigenvalue of the features' scatter matrix, by the
+    smallest generalised cross-validation score n RSS / (n - degrees of freedom)^2.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Nystroem(_KernelFeatures):
     Attributes
     ----------
     kernel_ : Kernel
-    components_ : the landmarks; those that depend on others to rounding are left out
+    components_ : the landmarks, without those that depend linearly on others, up to rounding
     component_indices_ : array of shape (r,) or None
         Their rows in the training points; None for centres of k-means.
     n_components_ : int
@@ -199,14 +199,14 @@ class RandomFeatures(_KernelFeatures):
 
     z(x) = sqrt(k(0) / m) (cos <w_1, x>, ..., cos <w_m, x>, sin <w_1, x>, ..., sin <w_m, x>) with
     w_j drawn from the spectral measure of the kernel. The error falls like m^(-1/2) for any
-    training points; `Nystroem` has a smaller error if they lie near few dimensions.
+    training points; `Nystroem` has a smaller error if they lie near a low-dimensional set.
     `inverse_transform` is that of `Nystroem`.
 
     Parameters
     ----------
     kernel : Kernel or str, default="auto"
         A kernel with a spectral measure, such as `Gaussian`, `Laplace` and `Matern`, and sums,
-        products and linear maps of them; or the names of these.
+        products and linear maps of them; or a name of one.
     n_components : int, default=100
         The number of features 2 m; an odd number is increased by one.
     kind : {"orthogonal", "plain"}, default="orthogonal"

@@ -38,10 +38,10 @@ class KernelImputer(FloatTransformerMixin, KernelEstimator):
     add_indicator : bool, default=False
         Append a column of zeros and ones for every column that had missing values in `fit`.
     keep_empty_features : bool, default=False
-        Columns without any observed value in `fit` are dropped, or filled with 0 and kept.
+        Whether columns without any observed value in `fit` are filled with 0 and kept, or dropped.
     random_state : int, Generator, RandomState or None, default=0
-        Chooses landmarks, and which entries are hidden for `error_`. An integer gives the same
-        result again.
+        Chooses landmarks, and which entries are hidden for `error_`. An integer makes the result
+        reproducible.
     n_jobs : int or None
         Threads; None is all cores, unlike in scikit-learn.
     verbose : bool or int, default=False
@@ -53,8 +53,8 @@ class KernelImputer(FloatTransformerMixin, KernelEstimator):
         The fitted map.
     error_ : array of shape (d,)
         Root mean squared error of each column in its standard deviations, from entries of up to
-        150 rows that were hidden (`Imputer.error`): about 1 where the other columns do not help,
-        and more often too large than too small. NaN where none could be hidden, and for columns
+        150 rows that were hidden (`Imputer.error`): about 1 if the other columns do not help,
+        and more often too large than too small. NaN if none could be hidden, and for columns
         without any observed value.
     kernel_, changes_, status_
         As in `Imputer`.
@@ -113,7 +113,7 @@ class KernelImputer(FloatTransformerMixin, KernelEstimator):
         self.changes_, self.status_ = imputer.changes, imputer.status
         self.error_ = np.full(X.shape[1], np.nan)
         self.error_[~self._empty] = imputer.error
-        self.n_iter_ = max(len(imputer.changes), 1)  # scikit-learn wants one in any case
+        self.n_iter_ = max(len(imputer.changes), 1)  # scikit-learn requires at least one
         return self
 
     def transform(self, X: Any) -> Array:

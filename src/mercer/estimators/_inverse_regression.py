@@ -26,7 +26,7 @@ def fit_ridge_inverse(features: Callable[[slice], Array], X: Any) -> tuple[Array
     the features plus sum_j (a_j^2 / e_j) (p / (e_j + p))^2, and n - 1 - r + sum_j p / (e_j + p)
     degrees of freedom are left. So a penalty costs r operations per column.
 
-    `features` gives those of a slice of rows, shape (b, r). Returns the intercept, B and the
+    `features` returns those of a slice of rows, shape (b, r). Returns the intercept, B and the
     penalty of each column (0 if features do not vary), with x = intercept + B'z.
     """
     n = n_rows(X)

@@ -26,13 +26,13 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
     Parameters
     ----------
     kernel : Kernel, "auto" or str
-        A radial kernel k >= 0 with a finite integral, or a sum of such. "auto" is the Gaussian.
-        "gaussian", "epanechnikov", "tophat" and "exponential" are those of scikit-learn.
+        A radial kernel k >= 0 with a finite integral, or a sum of such kernels. "auto" is the
+        Gaussian. "gaussian", "epanechnikov", "tophat" and "exponential" are those of scikit-learn.
     bandwidth : float, {"auto", "silverman", "scott", "modes", "likelihood", "stable"}
         A number h > 0 or a rule to choose it (`density_scale`; "stable" is that of `MeanShift`). h
         is the `length_scale` of kernels that have one; other kernels are taken at x / h. "auto" is
-        "silverman" if the kernel is given by name, and leaves a kernel object as it is. Rules leave
-        constant columns out: on rows that agree there, they change the density by a factor only.
+        "silverman" if the kernel is given by name, and leaves a kernel object as it is. Rules
+        ignore constant columns: on rows that agree there, they change the density by a factor only.
     sensitivity : float
         0 for one length scale. Above 0, kernels are wider where the density is low (see
         `adaptive_density`); 1/2 is the choice of Abramson.

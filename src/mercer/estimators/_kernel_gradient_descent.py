@@ -23,8 +23,8 @@ class KernelGradientDescent(LossMachine):
 
         f <- f - step sum_i w_i l'(y_i, f(x_i) + c) k(x_i, .) / sum_i w_i
 
-    and likewise for the intercept c. There is no penalty: the number of steps takes its place.
-    Rows that are held out choose it.
+    and likewise for the intercept c. There is no penalty: the number of steps takes its place, and
+    is chosen on held-out rows.
 
     Parameters
     ----------
@@ -33,19 +33,19 @@ class KernelGradientDescent(LossMachine):
     loss : str or a loss of `mercer.methods`
         "square" (the default), "logistic" or "squared_margin"; others have no derivative.
     max_iter : int
-        Steps at most; 1000 by default.
+        The largest number of steps; 1000 by default.
     step_size : float, optional
         The default is 1 / (M (max k(x, x) + 1)), M the Lipschitz constant of the derivative of the
-        loss, without the 1 if there is no intercept. Up to twice as much converges.
+        loss, without the 1 if there is no intercept. Steps up to twice as long converge.
     validation_fraction : float, optional
         The share of the rows that is held out to choose the number of steps, 0.2 by default; the
-        steps are then taken anew on all rows. None takes `max_iter` steps.
+        steps are then repeated on all rows. None takes `max_iter` steps.
     random_state : int, Generator, RandomState or None
         Draws the rows that are held out.
     tol : float
         Stop if the mean loss is below this share of the loss of f = 0; 1e-4 by default.
     warm_start : bool
-        With `validation_fraction=None`: go on from the last fit, by `max_iter` more steps.
+        With `validation_fraction=None`: continue from the last fit with `max_iter` more steps.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class KernelGradientDescent(LossMachine):
     element_, intercept_, support_, support_vectors_, dual_coef_, classes_, kernel_, scaler_
         As in `SVC`.
     n_iter_ : int
-        Steps that were taken; the largest number if there are several classes.
+        The number of steps taken; the largest one if there are several classes.
 
     See Also
     --------

@@ -37,9 +37,9 @@ class KernelLogisticRegression(Classifier):
     C : float
         > 0: the weight of the losses. The default 1 is that of scikit-learn's LogisticRegression.
     max_iter : int
-        Newton steps at most; with the default 100 the gap decides, unless C is huge.
+        The largest number of Newton steps; the default 100 is not reached unless C is huge.
     warm_start : bool
-        Whether `fit` goes on from the last fit, as in `SVC`.
+        Whether `fit` continues from the last fit, as in `SVC`.
 
     Attributes
     ----------
@@ -63,8 +63,8 @@ class KernelLogisticRegression(Classifier):
     Newton's method: each step is a ridge problem with weights, by Cholesky up to 10,000 distinct
     rows and by preconditioned conjugate gradients above; with more than two classes by conjugate
     gradients for all of them together. The dual point that bounds the gap is the gradient of the
-    losses, parts of it scaled so that its sums are zero if there is an intercept. Equal rows of a
-    class are merged, so that weights and repeated rows mean the same.
+    losses, with parts of it scaled so that its sums are zero if there is an intercept. Equal rows
+    of a class are merged, so that a weight of 2 is the same as repeating the row.
 
     References
     ----------

@@ -21,7 +21,7 @@ class KernelMachine(LossMachine):
         |f|^2 / 2 + C sum_i w_i l(y_i, f(x_i) + c)
 
     over functions f of the space of the kernel and intercepts c, with sample weights w_i. The loss
-    says whether y are targets or labels. With C = 1 / (n a) this is the mean loss plus
+    determines whether y are targets or labels. With C = 1 / (n a) this is the mean loss plus
     (a / 2) |f|^2, times a constant.
 
     Parameters
@@ -43,12 +43,12 @@ verbose
 n_iter_
         As in `SVC`.
     classes_ : array
-        For losses of classification. Several classes are taken in pairs with the hinge loss, and
-        each against the rest otherwise.
+        For classification losses. More than two classes are compared in pairs with the hinge loss,
+        and each against the rest otherwise.
 
     See Also
     --------
-    SVC, SVR, KernelLogisticRegression : with one loss each, and what only this loss offers.
+    SVC, SVR, KernelLogisticRegression : one loss each, with features that only this loss has.
 
     Notes
     -----

@@ -140,7 +140,7 @@ def density_kernel(
 
 
 def is_auto(parameter: Any) -> bool:
-    """Whether a parameter of an estimator is left to it."""
+    """Whether the estimator chooses this parameter itself."""
     return isinstance(parameter, str) and parameter == "auto"
 
 

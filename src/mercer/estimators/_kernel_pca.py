@@ -41,7 +41,7 @@ from mercer.methods.pca._kernel_pca import (
 from mercer.space import Subspace, feature
 
 _MANY = 10_000  # rows whose Gram matrix fits in memory (800 MB); more rows take landmarks,
-_LANDMARKS = 1_000  # at least so many: the leading eigenvalues of tables to 0.1 %, of images to 2 %
+_LANDMARKS = 1_000  # at least: the leading eigenvalues of tables to 0.1 %, of images to 2 %
 _BLOCK = 4096  # rows whose distances are computed at once
 
 
@@ -63,7 +63,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
         distinct rows. "precomputed" takes Gram matrices instead of rows. Other names: "gaussian"
         ("rbf"), "laplace", "matern", "polynomial" ("poly"), "sigmoid", "chi2", "linear", "cosine".
     gamma : float, optional
-        > 0, for names that have one as in scikit-learn; 1 / d by default ("chi2": 1).
+        > 0, for named kernels that have one, as in scikit-learn; 1 / d by default ("chi2": 1).
     scale_columns : {"none", "std", "auto"}
         Whether the automatic kernel sees columns as they are (the default, as in other kernel
         PCAs), or divided by their standard deviations; "auto" as in `KernelNovelty`. A kernel that
@@ -73,12 +73,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
         coordinates; a solver (`FixedPoint()`, `Newton()`, `ClosedForm()`, ...) finds pre-images; a
         `LearnedMap` is fitted to the training rows.
     n_landmarks : int, optional
-        Work in the span of the features of so many landmarks (Nystrom): n x n_landmarks numbers,
-        for any n. Needed for `partial_fit`. By default, more than 10,000 rows take 1,000 landmarks,
-        or twice `n_components` if that is more, unless `eigen_solver` is given.
+        Work in the span of the features of this many landmarks (Nystrom), with n x n_landmarks
+        numbers in memory, for any n. Needed for `partial_fit`. By default, more than 10,000 rows
+        take 1,000 landmarks, or twice `n_components` if that is more, unless `eigen_solver` is
+        given.
     rule : {"leverage", "uniform", "kmeans", "pivoted"}
         How landmarks are chosen, see `mercer.linalg.nystrom`. "leverage" prefers rows that the
-        others explain badly; on tables its eigenvalues are several times as accurate as "uniform".
+        others explain poorly; on tables its eigenvalues are several times as accurate as those of
+        "uniform".
     eigen_solver : {None, "dense", "krylov"}
         Without landmarks: None chooses by size, see `mercer.linalg.eigenpairs`.
     whiten : bool, default=False
@@ -99,8 +101,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
         Of the centred Gram matrix, not divided by n.
     eigenvectors_ : array of shape (n, r)
         Of the centred Gram matrix, of length one, so that `fit_transform(X)` is
-        `eigenvectors_ * sqrt(eigenvalues_)`, as in scikit-learn. With weights w, of the matrix with
-        entries sqrt(w_i w_j) times its entries. Landmarks have none.
+        `eigenvectors_ * sqrt(eigenvalues_)`, as in scikit-learn. With weights w, of the matrix
+        whose entries are multiplied by sqrt(w_i w_j). Not available with landmarks.
     explained_variance_ratio_ : array of shape (r,)
     inverse_ : Solver
         The fitted inverse.
@@ -181,7 +183,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
         return self
 
     def _landmark_number(self, n: int, in_pieces: bool) -> int | None:
-        """Return the number of landmarks for n rows, or None to work without."""
+        """Return the number of landmarks for n rows, or None to work without landmarks."""
         few = n <= _MANY and not in_pieces
         if self.n_landmarks is not None or self.eigen_solver is not None or few:
             return self.n_landmarks
@@ -239,9 +241,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
     def inverse_transform(self, X: Any) -> Any:
         """Return the data points of coordinates X, pre-images of mu + sum_l c_l f_l, shape (m, d).
 
-        For kernels whose points are not vectors: training points, and their row numbers for
-        "precomputed". `set_output` decides on frames as it does for `transform`; their columns are
-        those of `fit`.
+        For kernels whose points are not vectors, these are training points; for "precomputed",
+        their row numbers. `set_output` decides whether they are a frame, as for `transform`, with
+        the columns of `fit`.
         """
         return framed(self, self._inverse(X), X)
 

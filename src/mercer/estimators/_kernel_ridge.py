@@ -71,12 +71,12 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
     ----------
     kernel : Kernel, str or "auto"
         "auto", the default, compares Gaussian, Matern 3/2 and Laplace product kernels of five
-        length scales each, and columns scaled by how much they matter to the best of them, by
+        length scales each, and the best of them with columns scaled by how much they matter, by
         leave-one-out errors on at most 1,000 rows. "precomputed" takes Gram matrices instead of
         rows. Other names as in `KernelPCA`.
     penalty : float or "auto"
-        >= 0. "auto", the default, has the smallest leave-one-out error of 45 penalties; on 3,000 of
-        the rows, evenly spaced, if there are more and no landmarks.
+        >= 0. "auto", the default, takes the one of 45 penalties with the smallest leave-one-out
+        error; on 3,000 evenly spaced rows if there are more and no landmarks.
     reduction : {"sum", "mean"}
         Whether the penalty is added to the sum of the squared errors, as above and in
         scikit-learn's `KernelRidge(alpha=penalty)`, or to their weighted mean, so that it is W
@@ -93,14 +93,14 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
         "auto" divides columns of different units by their standard deviations.
     solver : {"auto", "cholesky", "cg", "fourier"}
         How to fit to all rows. "cholesky" factors the kernel matrix: n^2 numbers. "cg" runs
-        conjugate gradients on kernel sums: n^2 steps each. "fourier" writes a smooth radial kernel
-        as a sum over frequencies, for millions of rows in up to 3 columns (extra `fast`). "auto",
-        the default, is "cholesky" up to 10,000 rows; beyond, "fourier" where possible, else "cg".
+        conjugate gradients: n^2 operations each. "fourier" writes a smooth radial kernel as a sum
+        over frequencies, for millions of rows in up to 3 columns (extra `fast`). "auto", the
+        default, is "cholesky" up to 10,000 rows; beyond, "fourier" where possible, else "cg".
     n_landmarks, rule, random_state
         Fit a combination of the features of some landmarks, as in `KernelPCA`, instead of all rows.
     tol, max_iter : float, int
         For conjugate gradients: the relative residual at which they stop (1e-8 leaves a relative
-        gap of about its square; with "fourier", of about itself), and the most iterations.
+        gap of about its square; with "fourier", of about itself), and the iterations allowed.
     n_jobs, verbose
         As in `KernelPCA`.
 
@@ -118,21 +118,21 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
         Penalties, and the leave-one-out and generalised cross-validation errors of each; shape
         (penalties, outputs), with penalty="auto" only.
     solver_ : str
-        What was done: "cholesky", "eigen" (at a penalty of 0), "cg", "fourier" or "landmarks".
+        The method used: "cholesky", "eigen" (at a penalty of 0), "cg", "fourier" or "landmarks".
     kernel_, scaler_, n_iter_
 
     Notes
     -----
     Equal rows are merged, so that a weight of 2 is the same as repeating the row. Leave-one-out
-    leaves out all copies of a row, at the same penalty of the sum; it costs no refits.
+    leaves out all copies of a row, at the same penalty of the sum; it needs no refits.
 
     If features on the landmarks take more than 8 times `mc.options(working_memory=...)`, by default
-    134 million numbers, rows are taken in pieces, as those of a file: what is "auto" is chosen on
-    20,000 of them, and there are no leave-one-out residuals and standard deviations.
+    134 million numbers, rows are taken in pieces, like those of a file: "auto" parameters are
+    chosen on 20,000 of them, and there are no leave-one-out residuals or standard deviations.
 
     With "fourier", `element_` has a coefficient for each row, and `certificate_` bounds its gap,
     errors of the frequencies and transforms included. Predictions in the box of the rows are sums
-    over frequencies. There are no leave-one-out residuals, standard deviations and intervals.
+    over frequencies. There are no leave-one-out residuals, standard deviations or intervals.
 
     References
     ----------
@@ -209,7 +209,7 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
 
         With `return_std` also the standard deviation of a new target at x, of the same shape: that
         of a Gaussian process with covariance s^2 k and noise s^2 penalty. s^2 is chosen so that the
-        leave-one-out residuals have, in the mean square, the size that the process predicts.
+        mean square of the leave-one-out residuals is the one that the process predicts.
         """
         X = self._new_rows(X)
         with self._running():
@@ -237,8 +237,8 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
 
         For several outputs shape (m, outputs, 2). If rows are distinct and exchangeable, and the
         kernel, the columns' units and the penalty (of the sum) were fixed beforehand, an interval
-        has the new target with probability at least 2 `coverage` - 1, and usually about `coverage`.
-        Ends are infinite if there are too few rows for the coverage.
+        contains the new target with probability at least 2 `coverage` - 1, usually about
+        `coverage`. Ends are infinite if there are too few rows for the coverage.
         """
         if not 0.0 < real(coverage, "coverage") < 1.0:
             raise InputError(f"coverage must lie in (0, 1), got {coverage!r}")

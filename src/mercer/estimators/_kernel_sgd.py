@@ -35,12 +35,12 @@ from mercer.space import Element
 class KernelSGD(RowsEstimator):
     """Regression or classification by stochastic subgradient steps in a kernel's space.
 
-    For one row (x, y) after the other
+    For each row (x, y) in turn
 
         f <- f - step_size l'(y, f(x)) k(x, .)
 
-    and the result is the average of f_1, f_2, ... before the steps, with the weights 1, 2, ... Rows
-    can come in batches (`partial_fit`), and `budget` bounds the number of points of f.
+    and the result is the average of the functions f_1, f_2, ... before each step, with weights 1,
+    2, ... Rows can come in batches (`partial_fit`), and `budget` bounds the number of points of f.
 
     Parameters
     ----------
@@ -50,17 +50,18 @@ class KernelSGD(RowsEstimator):
         The default "hinge" and the others of `KernelMachine`.
     step_size : float, optional
         By default 1 / (M k): k is the largest k(x, x) of the first batch, M the Lipschitz constant
-        of the derivative of the loss. Without one it is 1 / k for labels, and the standard
+        of the derivative of the loss. If there is no M, it is 1 / k for labels, and the standard
         deviation of the first targets over k for regression.
     average : bool
-        Whether the result is the average (by default it is), or the last f.
+        Whether the result is the average (the default) or the last f.
     max_iter : int
         Passes over the rows in `fit`, 10 by default. `partial_fit` makes one.
     budget : int, optional
-        Points at most. Whenever f has half as many more, and at the end of each batch, points are
-        dropped, and f is projected on those that remain. By default there is no limit.
+        The largest number of points of f. Whenever f has half as many more, and at the end of each
+        batch, points are dropped, and f is projected on those that remain. By default there is no
+        limit.
     shuffle : bool
-        Whether the rows of each pass are put in random order; by default they are.
+        Whether each pass takes the rows in random order; by default it does.
     random_state : int, Generator, RandomState or None
 
     Attributes
@@ -68,10 +69,10 @@ class KernelSGD(RowsEstimator):
     element_ : Element
         f; a batch with one element per class if there are more than two.
     classes_ : array
-        For losses of classification. With more than two classes, each against the rest.
+        For classification losses. With more than two classes, each against the rest.
     compression_error_ : float or array
-        Predictions were changed by at most this times sqrt(k(x, x)) when f was compressed; later
-        steps may correct it.
+        Compressing f changed predictions by at most this times sqrt(k(x, x)); later steps may
+        correct it.
     t_, n_iter_ : int
         Steps so far, and passes in `fit`.
     kernel_, scaler_, step_size_
@@ -84,11 +85,11 @@ class KernelSGD(RowsEstimator):
     Notes
     -----
     There is no penalty: few passes and short steps keep f smooth. There are no sample weights,
-    because a long step is not two short ones; repeat the row instead.
+    because one long step is not the same as two short ones; repeat the row instead.
 
     With constant steps s the early iterates are forgotten fast, and the average removes much of the
     noise that such steps leave. For one pass over t independent rows, and a loss with the Lipschitz
-    constant L, the risk of the average is in the mean at most that of any f in the space plus
+    constant L, the expected risk of the average is at most that of any f in the space plus
     |f|^2 / (s (t + 1)) + s L^2 E k(x, x). Shorter steps lower the second part, and raise the first.
 
     References
@@ -127,7 +128,7 @@ class KernelSGD(RowsEstimator):
         return as_convex_loss(self.loss)
 
     def fit(self, X: Any, y: Any) -> KernelSGD:
-        """Begin anew, and make `max_iter` passes over the rows X with targets or labels y."""
+        """Start from zero, and make `max_iter` passes over the rows X with targets or labels y."""
         targets = self._targets(y)
         with self._fitting(X):
             points = self._begin(X, targets, None)
@@ -142,8 +143,8 @@ class KernelSGD(RowsEstimator):
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> KernelSGD:
         """Make one pass over more rows.
 
-        The first call chooses the kernel and the scale of the columns. It needs `classes`, all the
-        labels that may occur, for losses of classification.
+        The first call chooses the kernel and the scale of the columns. For classification losses
+        it needs `classes`, all the labels that may occur.
         """
         targets = self._targets(y)
         with self._running():
@@ -214,8 +215,8 @@ class KernelSGD(RowsEstimator):
             self._state = merged(self._state, self.kernel_)
 
     def _generator(self) -> np.random.Generator:
-        """A generator for the next pass; with an int as `random_state`, repeatable in any batch."""
-        rng = as_generator(self.random_state)  # refuses what is no random state
+        """A generator for the next pass; with an int as `random_state`, reproducible."""
+        rng = as_generator(self.random_state)  # refuses what is not a random state
         if isinstance(self.random_state, int | np.integer):
             rng = np.random.default_rng([int(self.random_state), self._state.n_steps])
         return rng
@@ -243,7 +244,7 @@ class KernelSGD(RowsEstimator):
         return self._values(X)
 
     def predict(self, X: Any) -> Array:
-        """Return the class of each row of X, or f(x) for losses of regression."""
+        """Return the class of each row of X, or f(x) for regression losses."""
         values = self._values(X)
         if not classifies(self):
             return values

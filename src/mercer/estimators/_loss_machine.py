@@ -1,4 +1,4 @@
-"""Machines whose loss says whether they classify or regress."""
+"""Machines whose loss determines whether they classify or regress."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from mercer.methods.machines._losses import Loss, as_convex_loss
 
 
 def classifies(machine: Any) -> bool:
-    """Whether the loss of a machine is one of labels."""
+    """Whether the loss of a machine is a classification loss."""
     return machine.loss_.classifies  # type: ignore[no-any-return]
 
 
 def set_loss_tags(tags: Any, machine: Any) -> Any:
-    """The tags of a classifier or a regressor, as the loss of the machine says."""
+    """The tags of a classifier or a regressor, depending on the loss of the machine."""
     tags.target_tags.required = True
     if classifies(machine):
         tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
@@ -51,11 +51,11 @@ class LossMachine(SupervisedMachine):
 
     @available_if(classifies)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Array:
-        """Return f(x) + c as `SVC` does; for losses of classification."""
+        """Return f(x) + c as `SVC` does; for classification losses."""
         return self._class_scores(X)
 
     def predict(self, X: Any) -> Array:
-        """Return the class of each row of X, or f(x) + c for losses of regression."""
+        """Return the class of each row of X, or f(x) + c for regression losses."""
         return self._predicted_classes(X) if classifies(self) else self._values(X)[:, 0]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

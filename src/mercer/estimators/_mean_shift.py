@@ -56,7 +56,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
 
     The density is f = sum_i w_i k(x_i, .), up to a constant. By default there is nothing to choose:
     `significant_modes` chooses the bandwidth, and in more than two columns the number of principal
-    components, and joins modes that are not significant to others. If only one is left, the data
+    components, and merges modes that are not significant into others. If only one is left, the data
     show no clusters, and `significant_.message` says so. With a kernel or bandwidth of your own,
     this is classical mean shift: `mean_shift` climbs from every row, or from `seeds`, and every
     mode is a cluster.
@@ -70,20 +70,20 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
     bandwidth : float, {"auto", "silverman", "scott", "modes", "likelihood", "stable"}
         A number h > 0 or a rule to choose it. h is the `length_scale` of kernels that have one, and
         the radius of windows; other kernels are taken at x / h. "auto" leaves a kernel object as it
-        is; for a kernel given by name it is that of `significant_modes`, because it finds clusters
-        and does not split what may be one. With another kernel than the Gaussian, `seeds`,
+        is; for a kernel given by name it is that of `significant_modes`, which finds clusters
+        without splitting what may be one. With a kernel other than the Gaussian, `seeds`,
         `bin_seeding` or `blurring`, only the bandwidth (that of the same standard deviation) and
         the components are taken from there, and no mode is tested. "stable" is the middle of the
         range of bandwidths over which the number of modes stays the same (`scale_space`). For the
         others see `density_scale`; they are rules for densities and know nothing about clusters.
     seeds : array_like of shape (m, d), optional
-        Starts, instead of every row (scikit-learn's name; `start` elsewhere in mercer).
+        Starting points, instead of every row (scikit-learn's name; `start` elsewhere in mercer).
     scale_columns : {"auto", "none", "std"}
         "std" chooses the bandwidth and components in units of the columns' standard deviations:
         `kernel_` is then a kernel of the scaled columns. "none" takes columns as they are. "auto"
         is "none" if the columns seem to have the same unit, and "std" otherwise, because clusters
         should not depend on units. A kernel or a bandwidth that you give is in the units of the
-        data; "std" beside one is refused.
+        data; "std" together with one is refused.
     bin_seeding : bool, default=False
         Start from the centres of the cells of a grid of width h that hold at least `min_bin_freq`
         rows.
@@ -99,7 +99,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
         Move the rows themselves (`blurring_mean_shift`). Centres are where they meet, and `predict`
         takes the nearest.
     tol : float, default=1e-6
-        In length scales: an ascent ends when its steps are shorter.
+        An ascent ends when its steps are shorter than this many length scales.
     max_iter : int, default=1000
     n_jobs : int or None
         Threads; None is all cores, unlike in scikit-learn.
@@ -115,8 +115,8 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
     significance_ : array of shape (k,) or None
         t of each cluster's mode, infinite for the highest one; None if modes were not tested.
     significant_ : SignificantModes or None
-        What chose the bandwidth: its `message`, the critical t, and more. None if it was given, or
-        chosen by another rule.
+        The test that chose the bandwidth: its `message`, the critical t, and more. None if the
+        bandwidth was given, or chosen by another rule.
     components_ : array of shape (q, d) or None
         Rows are clustered in the coordinates `(X - X.mean(axis=0)) @ components_.T`; None if
         these are as many as columns (`kernel_` then measures distances in them), or the
@@ -299,7 +299,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
     def _lifted(self, Z: Array, U: Array, mass: Array) -> Array:
         """The mean of the data with the weights of the kernel at each mode, shape (k, d).
 
-        It is moved along the components to the mode, which it need not be above.
+        The mean need not project onto the mode; it is moved along the components so that it does.
         """
         assert self.components_ is not None
         back = np.linalg.pinv(self.components_).T

@@ -19,7 +19,7 @@ from mercer.space import mean_embedding
 
 
 def fit_in_pieces(model: Any, X: Chunks, w: Chunks | None) -> None:
-    """Climb from the seeds; each step of all of them is a pass over the rows."""
+    """Climb from all seeds at once; each step is a pass over the rows."""
     given = not isinstance(model.bandwidth, str) or (
         is_auto(model.bandwidth) and isinstance(model.kernel, Kernel)
     )

@@ -81,13 +81,13 @@ class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
     -----
     Without row i, of weight w out of a total t, mu and C change by multiples of
     h = k(x_i, .) - mu. So with M = <h, (C + a)^-1 h> the score without it is
-    -a (t / (t - w))^2 M / (1 - w t / (t - w) M). Where columns are scaled, the row is also taken in
+    -a (t / (t - w))^2 M / (1 - w t / (t - w) M). If columns are scaled, the row is also scaled by
     the standard deviations of the others; the kernel and a are those of all rows.
 
     With n distinct rows the threshold is the value with rank ceil((1 - rate) (n + 1)) of v among
     rows left out, as in conformal prediction. With fewer than 1 / rate - 1 rows it is the largest,
-    and the rate is 1 / (n + 1). Landmarks look a little too ordinary, so they are chosen from one
-    half of the rows, and the threshold from the other.
+    and the rate is 1 / (n + 1). The scores of landmarks are slightly too near to zero, so landmarks
+    are chosen from one half of the rows, and the threshold from the other.
 
     References
     ----------
@@ -161,7 +161,7 @@ class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
         return scatter.pca(None)[0], fresh
 
     def _left_out_errors(self, rows: Points, mass: Array, *, outside: bool) -> Array:
-        """v of each training row without itself: in its scatter, its mean and its column scales.
+        """v of each training row, left out of the scatter, the mean and the column scales.
 
         `outside` says that features have a part outside the span of the landmarks.
         """
@@ -217,7 +217,7 @@ class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
 
 
 def _rescaled(Z: Array, share: Array, scale: Array) -> Array:
-    """Scaled rows, in the standard deviations that the columns have without the row.
+    """Rows scaled by the standard deviations that the columns have without the row.
 
     `share` is the weight of each row. A column that is constant without it is not scaled.
     """

@@ -28,7 +28,7 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]
         As in `SVC`.
     nu : float
         In (0, 1]. The default 0.5 is scikit-learn's, which flags half of the training rows;
-        `KernelNovelty` states a rate of false alarms instead.
+        `KernelNovelty` has a false alarm rate as its parameter instead.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What kernel ridge regression chooses by itself, on a sample of rows in pieces; fits to these."""
+"""Automatic kernel and penalty of kernel ridge regression, and fits to rows in pieces."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mercer.methods.machines._ridge_pieces import (
     preconditioner_rank,
 )
 
-# Features beyond so many times `working_memory` (1 GiB by default) are not kept: their singular
+# Features beyond this many times `working_memory` (1 GiB by default) are not kept: their singular
 # value decomposition takes five times as much.
 _FEATURES = 8.0
 

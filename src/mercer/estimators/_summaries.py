@@ -1,4 +1,4 @@
-"""What fitted estimators found, in plain words: for notebooks and reports."""
+"""Summaries of fitted estimators in plain words, for notebooks and reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Machines with labels or targets: what is solved for them, and classes from their values."""
+"""Supervised machines: their problems for labels or targets, and classes from their values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SupervisedMachine(SupportVectorMachine):
     """A machine that learns labels or targets."""
 
     fit_intercept: bool = True
-    _classes: ClassVar[str] = "pairs"  # several of them: each pair, each and the "rest", "jointly"
+    _classes: ClassVar[str] = "pairs"  # of several classes; or each and the "rest", or "jointly"
     _summary = summaries.machine
 
     @abstractmethod

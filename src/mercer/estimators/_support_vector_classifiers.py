@@ -35,9 +35,9 @@ class Classifier(ClassifierMixin, SupervisedMachine):  # type: ignore[misc]
     def decision_function(self, X: Any) -> Array:
         """Return f(x) + c: positive for `classes_[1]`, shape (m,).
 
-        For more than two classes shape (m, classes). Problems of one class and the rest: their
-        values. Problems of pairs: the number of pairs that a class wins, plus a part below 1/2 that
-        grows with the values by which it wins.
+        For more than two classes shape (m, classes). For problems of one class and the rest: their
+        values. For pairs: the number of pairs that a class wins, plus a part below 1/2 that grows
+        with the values by which it wins.
         """
         return self._class_scores(X)
 
@@ -76,16 +76,16 @@ class SVC(Classifier):
     class_weight : dict or "balanced", optional
         Factors of C for each class; by default all are 1.
     tol : float
-        The relative duality gap at which the fit is done. At the default 1e-4 the objective is
+        The relative duality gap at which the fit stops. At the default 1e-4 the objective is
         within 0.01 % of the smallest possible one.
     max_iter : int
-        Rounds of the solver at most; with the default 10,000 the gap decides.
+        The largest number of rounds of the solver; with the default 10,000 the gap decides.
     time_limit : float, optional
-        Seconds at most, for each problem; by default there is no limit. A fit that stops early
-        warns, and `certificate_` tells its gap.
+        Seconds allowed for each problem; by default there is no limit. A fit that stops early
+        warns, and `certificate_` has its gap.
     warm_start : bool
-        Whether `fit` goes on from the last fit: to finish one that stopped early, or along values
-        of C. By default it begins anew.
+        Whether `fit` continues from the last fit: to finish one that stopped early, or for a series
+        of values of C. By default it starts afresh.
     n_jobs, verbose
         As in `KernelPCA`.
 
@@ -109,15 +109,15 @@ class SVC(Classifier):
     Notes
     -----
     The fit is within `certificate_.gap` of the optimum by weak duality, whatever the solver did.
-    Equal rows of a class are merged, so that weights and repeated rows mean the same.
+    Equal rows of a class are merged, so that a weight of 2 is the same as repeating the row.
 
-    Predictions are values of `element_`. So a classifier with fewer vectors is a copy with a
-    compressed element: `small = copy(model); small.element_ = mc.compress(f, 20).element` with
+    Predictions are values of `element_`. So, for a classifier with fewer vectors, compress the
+    element of a copy: `small = copy(model); small.element_ = mc.compress(f, 20).element` with
     f = `model.element_`. Its decision function differs by at most `compress(f, 20).error` times
     sqrt(k(x, x)).
 
     For probabilities use `KernelLogisticRegression`, or
-    `sklearn.calibration.CalibratedClassifierCV(SVC(), ensemble=False)`; nothing in them is random.
+    `sklearn.calibration.CalibratedClassifierCV(SVC(), ensemble=False)`; neither is random.
 
     References
     ----------
@@ -153,7 +153,7 @@ class SVC(Classifier):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NuSVC(Classifier):
-    """Support vector classification, with the share of support vectors as parameter.
+    """Support vector classification with the share of support vectors as a parameter.
 
     Minimises
 

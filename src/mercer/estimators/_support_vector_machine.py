@@ -1,4 +1,4 @@
-"""What support vector machines share: parameters, the solver, and the fitted function."""
+"""Parameters, the solver and the fitted function of all support vector machines."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SupportVectorMachine(RowsEstimator):
     warm_start: bool = False
 
     def _solve(self, X: Points, problems: list[tuple[Array, Problem]]) -> None:
-        """Solve problems on some of the rows each, and set the attributes of a fit."""
+        """Solve problems, each on some of the rows, and set the attributes of a fit."""
         check_flags(self, "warm_start")
         limit = np.inf if self.time_limit is None else positive(self.time_limit, "time_limit")
         known = getattr(self, "_variables", []) if self.warm_start else []
@@ -50,7 +50,7 @@ class SupportVectorMachine(RowsEstimator):
                 self.kernel_, X[rows], tol=tol, max_iter=max_iter, time_limit=limit, start=start
             )
 
-        # many problems share the threads; of a few, each has all of them
+        # many problems share the threads; a few take turns, each with all threads
         many = len(problems) >= _PER_THREAD * thread_count()
         dual = all(isinstance(problem, SupportVectorProblem) for _, problem in problems)
         run = map_threads if many and dual else map

@@ -83,7 +83,7 @@ n_iter_
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NuSVR(_Regressor):
-    """Support vector regression, with the share of support vectors as parameter.
+    """Support vector regression with the share of support vectors as a parameter.
 
     Minimises
 

@@ -51,7 +51,7 @@ _READS_FRAMES = parse_version(sklearn.__version__) >= parse_version("1.9.dev0") 
 
 
 def check_rows(estimator: Any, X: Any, *, reset: bool, double: bool = False) -> Any:
-    """Return X as scikit-learn checks it; points that are not vectors as their kernel does.
+    """Check X as scikit-learn does, and points that are not vectors as their kernel does.
 
     float32 stays float32, unless `double`. CSR matrices are accepted. `reset` records the number
     and names of columns; otherwise they are compared.
@@ -108,7 +108,7 @@ def _row_block(X: Any, dtype: Any) -> Array:
 def by_pieces(
     tail: Callable[[Any], tuple[int, ...]] | tuple[int, ...] = (), dtype: Any = None
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Let a method whose results are one per row take rows in pieces.
+    """Let a method with one result per row take rows in pieces.
 
     `tail`, or `tail(self)`, is the shape of the result of one row; the type is that of the rows, or
     `dtype`.
@@ -256,7 +256,7 @@ def float_type(X: Any) -> Any:
 def fit_column_scaler(
     scale_columns: Any, X: Any, sample_weight: Any = None, *, in_data_units: bool
 ) -> StandardScaler | None:
-    """Return what brings columns to the units in which the automatic kernel sees them.
+    """Return the scaler to the units in which the automatic kernel sees the columns.
 
     "std" is scikit-learn's `StandardScaler`: columns are centred (CSR matrices are not) and divided
     by their standard deviations. "none" takes columns as they are, and returns None. "auto" is
@@ -295,8 +295,8 @@ def fit_moments(scaler: StandardScaler, X: Any, sample_weight: Any) -> StandardS
 def _same_unit(X: Any, sample_weight: Any) -> bool:
     """Whether more than half of the columns that vary span half of the range of the table.
 
-    So do pixels, shares and grades. On 13 tables and 3 sets of images the share of such columns was
-    0.6 to 1 where columns had the same unit, and at most 0.2 otherwise.
+    Pixels, shares and grades do. On 13 tables and 3 sets of images the share of such columns was
+    0.6 to 1 if columns had the same unit, and at most 0.2 otherwise.
     """
     if isinstance(X, Chunks):
         low, high = column_ranges(X, sample_weight)

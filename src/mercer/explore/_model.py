@@ -1,4 +1,4 @@
-"""What the page shows, as pure functions: landscapes, ascents, pre-images, witnesses and tests."""
+"""The page's computations as pure functions: landscapes, ascents, pre-images, witnesses, tests."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ QUICK, FINE = {1: 256, 2: 56}, {1: 512, 2: 80}  # nodes of the grid along each a
 SECONDS = 6.0  # of processor time for mean shift; Laplace kernels of many rows need more
 STEPS = 300  # of one ascent
 TEST_ROWS = 1000  # of each sample; the test then takes a few seconds
-_LANDMARKS = 200  # rows that span the principal subspace, whose eigenvectors are then found at once
+_LANDMARKS = 200  # rows that span the principal subspace, so that eigenvectors are found quickly
 
 
 def make_kernel(name: str, bandwidth: float, rows: Sample) -> Kernel:
@@ -44,7 +44,7 @@ def make_kernel(name: str, bandwidth: float, rows: Sample) -> Kernel:
 
 
 def usual_bandwidth(name: str, rows: Sample) -> float:
-    """The bandwidth in the middle of the slider: best for the modes of a normal law."""
+    """The bandwidth in the middle of the slider: best for the modes of normal data."""
     return density_scale(rows.X / rows.spread, rule="modes", kernel=KERNELS[name](1.0))
 
 
@@ -83,7 +83,7 @@ class Grid:
 
 @dataclass(frozen=True, eq=False)
 class Landscape:
-    """A density on a grid, its modes (most rows first), and who reaches them."""
+    """A density on a grid, its modes (most rows first), and which nodes and rows reach them."""
 
     density: Array  # at the nodes
     basins: Array  # the mode of each node; -1 where the density is zero
@@ -95,7 +95,7 @@ class Landscape:
 
 
 def quick_landscape(rows: Sample, kernel: Kernel, grid: Grid) -> Landscape:
-    """The landscape as far as the grid shows it: every node climbs to its highest neighbour."""
+    """The landscape at the resolution of the grid: every node climbs to its highest neighbour."""
     f = kernel_density(kernel, rows.X)
     values = np.asarray(f(grid.nodes))
     top = grid_peaks(values.reshape(grid.shape))
@@ -112,8 +112,8 @@ def quick_landscape(rows: Sample, kernel: Kernel, grid: Grid) -> Landscape:
 def landscape(rows: Sample, kernel: Kernel, grid: Grid, seconds: float = SECONDS) -> Landscape:
     """The landscape by mean shift from every row and every node.
 
-    Nodes that have not arrived after so many seconds of processor time get the mode nearest to
-    where they climb on the grid.
+    Nodes that have not arrived after this many seconds of processor time get the mode nearest to
+    the peak that they reach on the grid.
     """
     f = kernel_density(kernel, rows.X)
     nodes, n = grid.nodes, len(rows.X)
@@ -138,7 +138,8 @@ def landscape(rows: Sample, kernel: Kernel, grid: Grid, seconds: float = SECONDS
 def grid_peaks(values: Array) -> Array:
     """The number of the node that each node reaches by steps to its steepest neighbour.
 
-    Among equal values the node with the larger number counts as higher, so that a flat top is one.
+    Among equal values the node with the larger number counts as higher, so that a flat top is one
+    peak.
     """
     number = np.arange(values.size).reshape(values.shape)
     around = np.pad(values, 1, constant_values=-np.inf)

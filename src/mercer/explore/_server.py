@@ -62,7 +62,7 @@ class Refused(Exception):  # noqa: N818 (an answer, not a mistake of the program
 class Server(ThreadingHTTPServer):
     """Answers requests of one page about one table."""
 
-    daemon_threads = True  # a computation does not delay the end
+    daemon_threads = True  # a computation does not delay the shutdown
 
     def __init__(self, views: Views, port: int = 0) -> None:
         self.views, self.token = views, secrets.token_urlsafe(24)
@@ -76,7 +76,7 @@ class Server(ThreadingHTTPServer):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """What a browser may call this server; other names are other sites (DNS rebinding)."""
+        """The names that browsers may use for this server; others are refused (DNS rebinding)."""
         port = "" if self.server_port == 80 else f":{self.server_port}"  # browsers omit 80
         return f"127.0.0.1{port}", f"localhost{port}"
 
@@ -101,7 +101,7 @@ def serve(
     read : callable
         Turns the name and the content of a second file into a `Table`.
     port : int
-        On 127.0.0.1; 0 for any that is free.
+        The port on 127.0.0.1; 0 for any free one.
     ready : callable
         Called with the address.
     """
@@ -214,7 +214,7 @@ class _Handler(BaseHTTPRequestHandler):
         return body
 
     def _check_wanted(self, _: Step | None = None) -> None:
-        """Stop computing what nobody waits for: the slider has moved on."""
+        """Stop a computation that nobody waits for, because the slider has moved on."""
         if self.server.stopping or _is_closed(self.connection):
             raise _GoneError
 

@@ -11,17 +11,17 @@ import numpy as np
 from mercer._array import Array
 from mercer.exceptions import InputError
 
-ROWS = 2000  # a refined picture of so many takes about a second
+ROWS = 2000  # a refined picture of this many takes about a second
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Columns of numbers, and what is to be said about where they came from.
+    """Columns of numbers, and notes on where they came from.
 
     Attributes
     ----------
     name : str
-        Of the file.
+        The name of the file.
     columns : tuple of str
         Names of the columns.
     values : array of shape (n, d)
@@ -58,7 +58,7 @@ class Sample:
 
 @lru_cache(maxsize=16)  # the slider asks for the same rows again and again
 def sample(table: Table, columns: tuple[int, ...], most: int = ROWS) -> Sample:
-    """Return the complete rows of some columns; if there are too many, some drawn at random."""
+    """Return the complete rows of some columns; if there are too many, a random sample of them."""
     values = np.asarray(table.values[:, list(columns)], dtype=np.float64)
     X = values[~np.isnan(values).any(axis=1)]
     complete = len(X)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 DESCRIPTION = "mercer.json"
 _MOST_TEXT = 1 << 22  # bytes of a description: objects of Python take more time and memory than
 _TEXT_SHARE = 50  # arrays, so beyond this a description has at most one byte for 50 of arrays
-_BRACKET = 20  # a list or an object counts as so many bytes
+_BRACKET = 20  # a list or an object counts as this many bytes
 _MOST_DIRECTORY = 1 << 23  # bytes of the list of members
 _MAGIC = b"\x93NUMPY\x01\x00"
 _HEADER = re.compile(
@@ -144,7 +144,7 @@ def _write(path: Path, document: dict[str, Any], arrays: dict[str, Array]) -> No
 
 @contextlib.contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A new file that is moved to its place at the end, so an old one stays until then."""
+    """A new file that is moved into place at the end, so that an old one stays until then."""
     target = Path(os.path.realpath(path))  # replace the target of a link, not the link
     if target.exists() and not target.is_file():
         raise InputError(f"{path} is a folder or a device, not a file")
@@ -267,7 +267,7 @@ def _no_constant(text: str) -> Any:
 
 
 def _damage() -> tuple[type[Exception], ...]:
-    """Errors that reading a damaged file, or one that is no zip archive, may raise."""
+    """Errors that reading a damaged file, or one that is not a zip archive, may raise."""
     from zipfile import BadZipFile
 
     from_zip = BadZipFile, EOFError, NotImplementedError, RuntimeError, struct.error

@@ -1,4 +1,4 @@
-"""The context `checkpoint`: fits that survive an interruption, and Ctrl-C that gives a result."""
+"""The context `checkpoint`: fits that continue if interrupted, and Ctrl-C that gives a result."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,21 +25,21 @@ _FORMAT = 1
 def checkpoint(
     path: str | os.PathLike[str] | None, *, every: float = 60.0
 ) -> Iterator[Interruption]:
-    """Keep the state of long computations in a file, so that they can go on after an interruption.
+    """Keep the state of long computations in a file, so that they can continue if interrupted.
 
-    Inside the block, iterations write their state to the file at most every so many seconds. If
-    the process is killed, run the same code again: it goes on from the file and gives the same
+    Inside the block, iterations write their state to the file at most once per `every` seconds. If
+    the process is killed, run the same code again: it continues from the file and gives the same
     result. Once the block has ended without an interruption, the file is deleted, unless nothing
     in the block could have written it.
 
-    Ctrl-C inside the block ends whatever iterates at its next step: it returns its best point, with
-    `Status.STOPPED`, and the file is kept. Work that has no partial result raises
-    KeyboardInterrupt. So does a second Ctrl-C, at once.
+    Ctrl-C inside the block ends every iteration at its next step: it returns its best point, with
+    `Status.STOPPED`, and the file is kept. Computations without a partial result raise
+    KeyboardInterrupt, and a second Ctrl-C raises it at once.
 
     Parameters
     ----------
     path : str, path-like or None
-        The file, which need not exist. None writes nothing, for Ctrl-C alone.
+        The file, which need not exist. None writes no file, and only handles Ctrl-C.
     every : float, default=60
         Seconds >= 0 between two writes.
 
@@ -52,16 +52,15 @@ def checkpoint(
     ------
     InputError
         If the file is damaged, or holds the checkpoint of another computation: the first one in the
-        block must be one that the file knows. Data count by their content, functions by their
-        names.
+        block must be one that the file contains. Data are compared by content, functions by name.
 
     Notes
     -----
-    Kept are: conjugate gradients, block Lanczos, mean shift, the dual problems of support vector
-    machines, the permutations of two-sample tests with many rows, and rounds of imputation. What
-    came before them is computed again. Iterations are deterministic, so results are equal to the
-    last bit on the same machine with the same number of threads; results of finished iterations are
-    kept too. `random_state` must be a number where random numbers are drawn.
+    The file keeps the state of conjugate gradients, block Lanczos, mean shift, the dual problems of
+    support vector machines, the permutations of two-sample tests with many rows, and rounds of
+    imputation. What came before them is computed again. Iterations are deterministic, so results
+    are equal to the last bit on the same machine with the same number of threads; results of
+    finished iterations are kept too. If random numbers are drawn, `random_state` must be a number.
 
     The file is replaced only once a new one is complete. It holds no code (see `mercer.save`).
 
@@ -128,7 +127,7 @@ def _checked(found: Any, path: Path) -> tuple[list[str], dict[str, State]]:
 
 @contextmanager
 def _ctrl_c(interruption: Interruption) -> Iterator[None]:
-    """Note the first Ctrl-C; the second one does what it did before. Main thread only."""
+    """Note the first Ctrl-C; the second one has its usual effect. Main thread only."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -137,7 +136,7 @@ def _ctrl_c(interruption: Interruption) -> Iterator[None]:
     def note(_: int, __: Any) -> None:
         interruption.requested = True
         signal.signal(signal.SIGINT, before)
-        if sys.stderr is not None:
+        with suppress(AttributeError, OSError, ValueError, RuntimeError):  # its reader may be gone
             sys.stderr.write("\nending after this step; press Ctrl-C again to stop at once\n")
 
     if before in (None, signal.SIG_IGN):  # not set by Python, or a job in the background

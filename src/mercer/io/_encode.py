@@ -10,8 +10,8 @@ version that wrote it), `objects` and `root`. `objects` is a list of
 - `{"csr": class, "shape": ..., "data": ..., "indices": ..., "indptr": ...}`: a sparse matrix.
 
 A value, such as `root`, is a JSON value, `{"ref": i}` for object i (which must precede the object
-that refers to it), or an object with one key, its type, such as `{"tuple": [...]}`. Values in a row
-may be `{"strings": [text, lengths]}`, both arrays.
+that refers to it), or an object with one key, its type, such as `{"tuple": [...]}`. A list of
+values may be `{"strings": [text, lengths]}`, both arrays.
 Arrays, kernels and points that are shared are written once.
 """
 
@@ -34,7 +34,7 @@ from mercer.io._registry import is_savable, name_of
 
 FORMAT = 1
 DTYPES = {np.dtype(letter) for letter in "?bhilqBHILQefdFD"}
-_MANY = 100  # strings in a row that become arrays
+_MANY = 100  # strings in a list that become arrays
 CSR_PARTS = ("data", "indices", "indptr")
 
 
@@ -92,7 +92,7 @@ class _Encoder:
         return items if type(items) is type(x) else {type(x).__name__: items}
 
     def _items(self, x: Any, where: str) -> Any:
-        """Values in a row, or many strings as one array of their text and one of its lengths."""
+        """A list of values, or many strings as one array of their text and one of its lengths."""
         if len(x) < _MANY or isinstance(x, set | frozenset) or not all(type(s) is str for s in x):
             return [self.value(item, f"{where}[{i}]") for i, item in enumerate(x)]
         text = [item.encode("utf-8", "surrogatepass") for item in x]

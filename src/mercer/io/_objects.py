@@ -1,7 +1,7 @@
 """Take objects apart into named parts, and build them again with their constructors.
 
 Elements and coefficients of the library are built from checked parts; those of a file are checked
-here, because the engine would read memory outside an array at a wrong row number.
+here, because with a wrong row number the engine would read memory outside an array.
 """
 
 from __future__ import annotations

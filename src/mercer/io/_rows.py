@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_numbers
+from mercer._array import Array, as_numbers, read_ahead
 from mercer._chunks import Chunks, LocalChunks
 from mercer._config import get_options
 from mercer.exceptions import InputError, UnavailableError
@@ -46,7 +46,7 @@ def open_rows(path: str | os.PathLike[str], columns: Sequence[Any] | None = None
 
     See Also
     --------
-    checkpoint : long computations that go on after an interruption.
+    checkpoint : long computations that continue after an interruption.
 
     Notes
     -----
@@ -92,11 +92,14 @@ def _open_array(path: Path, columns: Sequence[Any] | None) -> LocalChunks:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as error:
         raise InputError(f"{path} is not an .npy file of numbers: {error}") from error
+    if not isinstance(array, np.ndarray):
+        raise InputError(f"{path} is an archive of arrays, not an .npy file; give its array alone")
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8 or array.ndim not in (1, 2):
         raise InputError(
             f"{path} holds {array.dtype} of shape {array.shape}; numbers of at most 64 bits, "
             "shape (n, d) or (n,), are needed"
         )
+    read_ahead(array)
     chosen = None if columns is None else _numbers(path, columns, array.shape)
     tail = array.shape[1:] if chosen is None else (len(chosen),)
     dtype = np.dtype(np.float32 if array.dtype == np.float32 else np.float64)
@@ -196,7 +199,7 @@ def _rows_of_piece(tail: tuple[int, ...], itemsize: int) -> int:
 def _checked(path: Path, block: Array, start: int) -> Array:
     """The block, if its numbers are finite: the file is checked as it is read."""
     with np.errstate(over="ignore", invalid="ignore"):
-        total = block.sum()  # cheap, and right when it is finite
+        total = block.sum()  # cheap; if it is finite, all numbers are
     if not np.isfinite(total) and not np.isfinite(block).all():
         row = start + int(np.argmin(np.isfinite(block).reshape(len(block), -1).all(axis=1)))
         raise InputError(f"{path} has missing or infinite values, the first in row {row}")

@@ -17,7 +17,7 @@ from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._kernel import Kernel, Product, Transformed
 from mercer.kernels._radial import Gaussian
 
-_NEAR = 16.0  # units of rounding by which a cosine of parallel vectors may miss 1
+_NEAR = 16.0  # units of rounding by which a cosine of parallel vectors may differ from 1
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Normalised(Kernel):
 
     @property
     def flags(self) -> Flags:  # type: ignore[override]
-        """A positive definite kernel stays one."""
+        """Positive definite if the kernel is."""
         definite = self.kernel.flags.is_positive_definite
         return Flags(Definiteness.POSITIVE) if definite else Flags()
 
@@ -112,8 +112,8 @@ _COSINE = Normalised(Linear())
 class Cosine(Kernel):
     """Cosine kernel k(x, y) = <x, y> / (|x| |y|): `Normalised(Linear())` under its usual name.
 
-    Blind to the length of a point, so not characteristic. The zero vector has no direction and is
-    refused.
+    It ignores the length of a point, so it is not characteristic. The zero vector has no direction
+    and is refused.
 
     Examples
     --------
@@ -141,11 +141,11 @@ class ArcCosine(Kernel):
     The zero vector is refused for n = 0, where it has no direction; for n = 1 and 2 its feature is
     zero. Along a ray the kernel is a power of the length, so it is not characteristic.
 
-    Order 0 has a cusp where x and y are parallel. As at every cusp the gradient there is the
-    symmetric derivative, zero; so is the mixed derivative, which does not exist across the ray. At
-    the zero vector order 1 has a cusp of that kind: the gradient in x is y / 2. Within rounding of
-    parallel (an angle of about 1e-7, in float32 2e-3) vectors count as parallel. Source: Cho and
-    Saul, Kernel methods for deep learning, 2009, eq. 3 to 7.
+    Order 0 has a cusp where x and y are parallel. As at every cusp, the gradient there is set to
+    the symmetric derivative, zero, and so is the mixed derivative, which does not exist across the
+    ray. At the zero vector order 1 has such a cusp: the gradient in x is y / 2. Vectors within
+    rounding of parallel (an angle of about 1e-7, in float32 2e-3) count as parallel. Source: Cho
+    and Saul, Kernel methods for deep learning, 2009, eq. 3 to 7.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ class ArcCosine(Kernel):
         if self.order == 0:
             profile: Expr = J
         elif self.order == 1:
-            # half of <x, y>, and an even function of c: at x = 0 only the half has a slope
+            # half of <x, y>, plus an even function of c; at x = 0 only the first has a slope
             profile = 0.5 * t + (x * y) * J
         else:
             profile = (N * M) * J
@@ -198,7 +198,7 @@ class _AngularProfile(Unary):
     def derivatives(self, x: Any, order: int) -> tuple[Any, ...]:
         if not is_tracked(x):
             return self._jet(x)[: order + 1]
-        # backpropagation through the root at s = 0 would give NaN: there, a Taylor polynomial
+        # backpropagation through the root at s = 0 would give NaN, so there a Taylor polynomial
         xp, flat = namespace(x), abs(self._jet(detached(x))[3]) == 0
         f, f1, f2, _ = self._jet(detached(x))
         away = self._jet(xp.where(flat, xp.zeros_like(x), x))
@@ -210,7 +210,7 @@ class _AngularProfile(Unary):
         """J and its derivatives, and s = sin(theta)."""
         xp = namespace(x)
         gap = _NEAR * float(xp.finfo(x.dtype).eps)
-        # c is 1 or -1 where it is within rounding
+        # within rounding of 1 or -1, c is set to 1 or -1
         c = xp.where(x > 1.0 - gap, xp.ones_like(x), xp.where(x < gap - 1.0, -xp.ones_like(x), x))
         s = xp.sqrt((1.0 - c) * (1.0 + c))
         arc = xp.asin(c) / math.pi  # 1/2 - theta / pi

@@ -25,7 +25,7 @@ from mercer.exceptions import InputError
 _SQUARED_DISTANCE = Program((Distance(),), Var(0, nonnegative=True))
 _BINS = 4096
 _COLLECT = 1 << 20  # pairs that are few enough to be sorted
-_SLACK = 1e-12  # of a sum of weights: rounding
+_SLACK = 1e-12  # relative rounding of a sum of weights
 
 
 def median_scale(
@@ -33,10 +33,10 @@ def median_scale(
 ) -> float:
     """Return the median distance between distinct points: the usual length scale to start from.
 
-    The weighted median of |x_i - x_j| over all pairs with x_i != x_j, the pair (i, j) weighing
-    w_i w_j. A weight of 2 is therefore the same as repeating the row. Exact, block by block,
-    for up to `n_points` rows; more rows are subsampled. Of rows in pieces (Dask) a random sample
-    of 20,000 is taken first.
+    The weighted median of |x_i - x_j| over all pairs with x_i != x_j, with weight w_i w_j for the
+    pair (i, j). A weight of 2 is therefore the same as repeating the row. Exact for up to
+    `n_points` rows, and computed block by block; more rows are subsampled. For rows in pieces
+    (Dask), a random sample of 20,000 rows is drawn first.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def median_scale(
     weights : array_like of shape (n,), optional
         Weights >= 0.
     n_points : int or None, default=5000
-        Rows that are used; if X has more, so many are drawn at random. None uses all of them, at a
+        Rows that are used; if X has more, this many are drawn at random. None uses all rows, at a
         cost of n^2.
     random_state : int, Generator, RandomState or None, default=0
         Draws the rows. With the default the result depends on the data only.
@@ -70,7 +70,7 @@ def median_scale(
     n = X.shape[0]
     w = np.ones(n)
     if weights is not None:
-        as_weights(weights, n)  # raises; the weights themselves stay exact
+        as_weights(weights, n)  # only to raise; the weights are kept exact
         w = as_vector(weights, "weights", n).astype(np.float64)
     used = np.flatnonzero(w > 0)
     if n_points is not None and used.size > positive_int(n_points, "n_points"):
@@ -81,7 +81,7 @@ def median_scale(
 
 
 def _diameter(X: Any) -> float:
-    """A distance that no pair exceeds."""
+    """An upper bound on the distance of any pair."""
     if is_sparse(X):
         largest = abs(X).max() or 1.0
         Z = X / largest
@@ -92,14 +92,14 @@ def _diameter(X: Any) -> float:
 
 
 def _power_of_two(x: float) -> float:
-    """One that is > x, so that dividing by it rounds nothing; 1 for 0."""
+    """A power of two > x, so that dividing by it is exact; 1 for 0."""
     return float(np.ldexp(1.0, min(int(np.frexp(x)[1]), 1023)))
 
 
 def _median_distance(X: Any, w: Array) -> float:
-    """Weighted median over pairs of points that are at most 1 apart; memory for blocks only.
+    """Weighted median over pairs of points that are at most 1 apart, with only blocks in memory.
 
-    Histograms of squared distances close in on it, until the pairs of one bin can be sorted.
+    Histograms of squared distances narrow it down, until the pairs of one bin can be sorted.
     """
     low, high, below, half = 0.0, 1.0, 0.0, 0.0
     while True:

@@ -1,10 +1,10 @@
-"""Kernels on the circle: Fourier series in the gap of two points, with coefficients >= 0.
+"""Kernels on the circle: Fourier series of x - y with coefficients >= 0.
 
     k(x, y) = sum_l c_|l| exp(2 pi i l (x - y) / period)
             = c_0 + 2 sum_{l >= 1} c_l cos(2 pi l (x - y) / period)
 
-Points are numbers; x and x + period are the same point of the circle. Flags are about the circle,
-that is about points of one period.
+Points are numbers; x and x + period are the same point of the circle. Flags hold on the circle,
+that is for points within one period.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _TWO_PI = 2.0 * math.pi
 _TURN = math.sqrt(_TWO_PI)  # width at which images and Fourier terms fall off equally fast
 _NEGLIGIBLE = 45.0  # exp(-45) is far below rounding
 _MOST_ATOMS = 1 << 22
-_MOST_ORDER = 12  # beyond, all that rounding leaves of the kernel is its first cosine
+_MOST_ORDER = 12  # beyond, only the first cosine of the kernel is above rounding
 
 
 @dataclass(frozen=True)
 class Circle(Domain):
-    """Numbers x, of which x and x + circumference are one point: a single column."""
+    """Numbers in a single column; x and x + circumference are the same point."""
 
     circumference: float
 
@@ -58,11 +58,11 @@ class Circular(Kernel):
     """k(x, y) = c_0 + 2 sum_l c_l cos(2 pi l (x - y) / period), with c_l >= 0.
 
     A subclass (`Periodic`, `JacobiTheta`, `PeriodicSobolev`) is a frozen dataclass with a field
-    `period`, the sum of the series `profile(v)`, and its coefficients `coefficient(l)`. If it is to
-    have derivatives, it adds `profile_derivatives(v)`, which returns (k'(v), k''(v)), with k'' NaN
-    at v = 0 if there is a kink; if coefficients underflow, `log_coefficient(l)`. Source:
-    Sakulwongtana, Remark 28 and Definitions 2.2.1 to 2.2.3; Corollary 2.5.2 for what is
-    characteristic, where c_0 may be zero.
+    `period` and the methods `profile(v)`, the sum of the series, and `coefficient(l)`. For
+    derivatives, add `profile_derivatives(v)`, which returns (k'(v), k''(v)), with k'' NaN at v = 0
+    if there is a kink; if coefficients underflow, add `log_coefficient(l)`. Source: Sakulwongtana,
+    Remark 28 and Definitions 2.2.1 to 2.2.3; Corollary 2.5.2 for characteristic kernels, where c_0
+    may be zero.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class Circular(Kernel):
         return Program((Gap((), self.period),), recorded(self, Var(0)))
 
     def spectral_measure(self, dim: int) -> Atoms:
-        """Atoms at whole frequencies, for the kernels of this module."""
+        """Atoms at integer frequencies; known for the kernels of this module."""
         if positive_int(dim, "dim") != 1:
             raise UnavailableError(f"points of {self!r} are single numbers, not {dim}")
         return self._atoms()
@@ -169,15 +169,15 @@ class Periodic(Circular):
 @dataclass(frozen=True)
 @checked(scale=positive_length, period=positive_length)
 class JacobiTheta(Circular):
-    """Jacobi theta kernel: Gaussian densities of deviation s, wrapped around the circle.
+    """Jacobi theta kernel: the normal density with standard deviation s, wrapped around the circle.
 
         k(x, y) = sum_j N(x - y + j period; 0, s^2)
                 = (1 / period) sum_l exp(-(2 pi s l / period)^2 / 2) exp(2 pi i l (x - y) / period)
 
     For the period 2 pi the coefficients are exp(-s^2 l^2 / 2) / (2 pi). The scale has the unit of
     the points whatever the period; k integrates to one over a period. Images are summed unless s is
-    above 0.4 periods: their terms are all positive, so values are accurate relative to themselves.
-    Either sum takes at most nine terms. Source: Sakulwongtana, Remark 29.
+    above 0.4 periods: their terms are all positive, so values have a small relative error. Either
+    sum takes at most nine terms. Source: Sakulwongtana, Remark 29.
 
     Parameters
     ----------
@@ -236,9 +236,9 @@ class JacobiTheta(Circular):
         return TableAtoms(self.coefficient(np.arange(last + 1)), self.period)
 
     def _images(self, v: Any) -> list[tuple[Array, Array]]:
-        """(u, N(s u; 0, s^2)) of every image s u = v + j period that counts.
+        """(u, N(s u; 0, s^2)) of every image s u = v + j period that is not negligible.
 
-        Beside the nearest, images +-j are smaller by exp(-j (j - 1) period^2 / (2 s^2)) at least.
+        Images +-j are at most exp(-j (j - 1) period^2 / (2 s^2)) times the nearest one.
         """
         v = np.asarray(v, dtype=np.float64)
         v = v - self.period * np.rint(v / self.period)
@@ -299,7 +299,7 @@ class PeriodicSobolev(Circular):
         return self.constant + np.polyval(bernoulli(self.order), self._antipode(v)[0] ** 2)
 
     def profile_derivatives(self, v: Any) -> tuple[Any, Any]:
-        """With q the polynomial in y = x^2: 2 x q' and 2 q' + 4 y q''; the kink has no second."""
+        """With q the polynomial in y = x^2: 2 x q' and 2 q' + 4 y q''; no second one at a kink."""
         x, sign = self._antipode(v)
         q1 = np.polyder(bernoulli(self.order))
         slope, y = np.polyval(q1, x * x), x * x
@@ -323,7 +323,7 @@ class PeriodicSobolev(Circular):
 
 
 def period_of(kernel: Kernel) -> float | None:
-    """The length of the shortest circle that points lie on, or None: claims are about one turn."""
+    """The circumference of the shortest circle of points, or None; claims hold within one turn."""
     circles = list[float]()
     for v in kernel.program.variables:
         scales = [a.array[0] for a in maps_of(v) if isinstance(a, Scales)]
@@ -336,9 +336,9 @@ def period_of(kernel: Kernel) -> float | None:
 def bernoulli(s: int) -> Array:
     """Coefficients in y = x^2, highest first, of (-1)^(s-1) (2 pi)^(2s) / (2s)! B_2s(1/2 + x).
 
-    About 1/2 the terms alternate like those of a cosine, and hardly cancel for |x| <= 1/2: they are
-    the derivatives 2 (-1)^(m-1) (2 pi)^(2m) eta(2s - 2m) of 2 sum_l l^(-2s) cos(2 pi l t) at
-    t = 1/2, over (2m)!, with Dirichlet's eta(k) = (1 - 2^(1-k)) zeta(k) and eta(0) = 1/2.
+    In powers of x, the terms alternate like those of a cosine, and hardly cancel for |x| <= 1/2:
+    they are the derivatives 2 (-1)^(m-1) (2 pi)^(2m) eta(2s - 2m) of 2 sum_l l^(-2s) cos(2 pi l t)
+    at t = 1/2, over (2m)!, with Dirichlet's eta(k) = (1 - 2^(1-k)) zeta(k) and eta(0) = 1/2.
     """
     from scipy.special import factorial, zeta
 

@@ -1,4 +1,4 @@
-"""Kernels of sums over coordinates: of histograms, and of the Manhattan distance."""
+"""Kernels of sums over coordinates: histogram kernels, and one of the Manhattan distance."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class NonNegative(Domain):
 class Minimum(Kernel):
     """Minimum kernel k(x, y) = sum_c min(x_c, y_c) of vectors >= 0.
 
-    Of histograms it is the size of their intersection; of points in time, one column, the
-    covariance of Brownian motion. min(x, y) is the inner product of the indicator functions of [0,
-    x] and [0, y], which is why it is positive definite. `Harmonic` is a smooth version. Source:
-    Rudi and Gaillard 2021, section 2.
+    For histograms it is the size of their intersection; for times (one column), the covariance of
+    Brownian motion. min(x, y) is the inner product of the indicator functions of [0, x] and [0, y],
+    which is why it is positive definite. `Harmonic` is a smooth version. Source: Rudi and Gaillard
+    2021, section 2.
 
     Examples
     --------
@@ -70,10 +70,10 @@ class Harmonic(Kernel):
     """Harmonic kernel k(x, y) = sum_c x_c y_c / (x_c + y_c) of vectors >= 0, with 0 / 0 = 0.
 
     x y / (x + y) = int_0^inf (x exp(-t x)) (y exp(-t y)) dt, so it is positive definite. It is half
-    of the similarity 2 x y / (x + y) that is also called the additive chi-square kernel;
-    `AdditiveChiSquare` here is minus the chi-square distance, which is scikit-learn's. Source: Rudi
-    and Gaillard 2021, section 2. The value at 0, which is not defined there, is the limit along
-    both axes.
+    the similarity 2 x y / (x + y) that is also called the additive chi-square kernel;
+    `AdditiveChiSquare` here is minus the chi-square distance, as in scikit-learn. Source: Rudi and
+    Gaillard 2021, section 2. The value at 0, which is not defined there, is the limit along both
+    axes.
 
     Examples
     --------
@@ -93,9 +93,9 @@ class Harmonic(Kernel):
 class AdditiveChiSquare(Kernel):
     """Additive chi-square kernel k(x, y) = -sum_c (x_c - y_c)^2 / (x_c + y_c), with 0 / 0 = 0.
 
-    Conditionally positive definite: each term is 4 x y / (x + y) - x - y, and what depends on one
-    point alone drops out of sums whose coefficients add up to zero. `ChiSquare` is its exponential.
-    The same as scikit-learn's `additive_chi2_kernel`.
+    Conditionally positive definite: each term is 4 x y / (x + y) - x - y, and the terms in one
+    point alone drop out of quadratic forms whose coefficients sum to zero. `ChiSquare` is its
+    exponential. The same as scikit-learn's `additive_chi2_kernel`.
 
     Examples
     --------

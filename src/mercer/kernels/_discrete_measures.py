@@ -1,4 +1,4 @@
-"""Discrete spectral measures: kernels on the circle have their mass at whole frequencies."""
+"""Discrete spectral measures: kernels on the circle have their mass at integer frequencies."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _SQUARED_NORM = Program((Dot(),), Var(0))
 class Domain(ABC):
     """The set on which a kernel is defined, and how points are checked to lie in it.
 
-    A subclass writes one method, `check`.
+    A subclass defines one method, `check`.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Domain(ABC):
 
     @property
     def base(self) -> Domain:
-        """The kind of points this is a part of: vectors, row numbers or objects."""
+        """The set that this domain is a part of: vectors, row numbers or objects."""
         return self
 
     @property
@@ -76,7 +76,7 @@ class Domain(ABC):
         return self.joined(other)
 
     def joined(self, other: Domain) -> Domain:
-        """The points that lie in both of two parts of the same set."""
+        """The intersection with another part of the same set."""
         return Intersection(self, other)
 
 
@@ -151,7 +151,7 @@ class RowIds(Domain):
     size: int
 
     def check(self, X: Any, name: str) -> Any:
-        """Integers in range, of shape (n,); a single column is taken as one."""
+        """Integers in range, of shape (n,); a single column is flattened."""
         if isinstance(X, np.ma.MaskedArray):
             raise DomainError(f"{name} is a masked array; drop the masked row numbers first")
         ids = np.asarray(X)
@@ -172,7 +172,7 @@ class RowIds(Domain):
 
 @dataclass(frozen=True)
 class Objects(Domain):
-    """Any Python objects; the kernel's function makes sense of them.
+    """Any Python objects; the kernel's function interprets them.
 
     Examples
     --------
@@ -201,7 +201,7 @@ class Objects(Domain):
 
 @dataclass(frozen=True)
 class AnyPoints(Domain):
-    """The domain of constants: any points in a sum or product, vectors on their own."""
+    """The domain of constant kernels: vectors, or any points in a sum or product."""
 
     def check(self, X: Any, name: str) -> Any:
         return Vectors().check(X, name)
@@ -209,7 +209,7 @@ class AnyPoints(Domain):
 
 @dataclass(frozen=True)
 class Mapped(Domain):
-    """Points that a map takes into another domain: vectors, or what the map says it takes."""
+    """Points (vectors, or what the map accepts) whose images under a map lie in another domain."""
 
     inner: Domain
     point_map: Map
@@ -234,7 +234,7 @@ class Mapped(Domain):
 
 @dataclass(frozen=True)
 class Intersection(Domain):
-    """Points that lie in two parts of the same set."""
+    """The intersection of two parts of the same set."""
 
     left: Domain
     right: Domain

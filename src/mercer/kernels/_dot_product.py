@@ -31,7 +31,7 @@ def _degree(value: Any, name: str) -> int:
 
 
 class DotProduct(Kernel):
-    """k(x, y) = profile(<x, y>). One method makes a dot-product kernel.
+    """k(x, y) = profile(<x, y>). A subclass only has to define `profile`.
 
     Such a kernel is positive definite in every dimension exactly when the profile is a power series
     with non-negative coefficients.
@@ -158,14 +158,14 @@ class Exponential(DotProduct):
 @dataclass(frozen=True)
 @checked(scale=_scale, offset=real)
 class Sigmoid(DotProduct):
-    """Sigmoid kernel k(x, y) = tanh(<x, y> / s + c): the neuron of a network taken as a kernel.
+    """Sigmoid kernel k(x, y) = tanh(<x, y> / s + c): a tanh neuron used as a kernel.
 
-    Nothing is claimed about its definiteness. Every power series of tanh has a negative
-    coefficient, so for all s and c the kernel is neither positive definite nor conditionally so on
-    sets with the origin in their interior. With c < 0 a single point near the origin shows this,
-    k(0, 0) = tanh(c) < 0. Otherwise two close points do, where 2 a tanh(a + c) > 1 with a =
-    |x|^2 / s. On points away from both it may be positive definite. Source: Honeine 2024, appendix
-    B. scikit-learn's parametrisation: `from_gamma`.
+    Nothing is claimed about its definiteness. For every c the power series of tanh(t + c) has a
+    negative coefficient, so for all s and c the kernel is neither positive definite nor
+    conditionally so on sets with the origin in their interior. With c < 0 a single point near the
+    origin shows this, k(0, 0) = tanh(c) < 0. Otherwise two close points with 2 a tanh(a + c) > 1,
+    a = |x|^2 / s, show it. Elsewhere the kernel may be positive definite. Source: Honeine 2024,
+    appendix B. scikit-learn's parametrisation: `from_gamma`.
 
     Parameters
     ----------
@@ -204,8 +204,8 @@ class Geometric(DotProduct):
 
     The sum of all powers of <x, y> / s, for s = 1 also called Vovk's infinite polynomial
     (`VovkPolynomial` has finitely many). All coefficients are positive, so it is universal on every
-    compact part of the ball. Points on the sphere or outside are refused; give searches for
-    pre-images a closed ball inside it (`preimage(psi, domain=Ball(origin, radius))`). Source:
+    compact part of the ball. Points on the sphere or outside are refused; to find pre-images,
+    search in a closed ball inside it (`preimage(psi, domain=Ball(origin, radius))`). Source:
     Honeine 2024, appendix B, where the denominator is misprinted with a power.
 
     Parameters
@@ -256,7 +256,7 @@ class VovkPolynomial(DotProduct):
 
     @property
     def flags(self) -> Flags:  # type: ignore[override]
-        """Positive definite; convex on the whole line up to t, and where the top power is even."""
+        """Positive definite; convex on the whole line if the highest power is 0, 1 or even."""
         convex = True if self.degree <= 2 or self.degree % 2 == 1 else None
         return Flags(Definiteness.POSITIVE, convex, None, False, False)
 
@@ -294,20 +294,19 @@ def _radius(value: Any, name: str) -> float:
 class Taylor(DotProduct):
     """Taylor-series kernel k(x, y) = a_0 + a_1 t + ... + a_N t^N, t = <x, y>, with all a_n >= 0.
 
-    A series with infinitely many terms and a closed form f(t) is better written as what it is:
-    subclass `DotProduct`, return f(t) from `profile`, and let `domain` be
-    `mercer.kernels.OpenBall(sqrt(r))`, r the radius of convergence (the example of `OpenBall` does
-    that; `Exponential` and `Geometric` are such kernels). Without a closed form the first
-    coefficients do, and `radius` keeps points where they stand for the whole series. Source:
-    Sakulwongtana, Definition 2.1.3 and Lemma 2.1.1.
+    If an infinite series has a closed form f(t), subclass `DotProduct` instead: return f(t) from
+    `profile`, and let `domain` be `mercer.kernels.OpenBall(sqrt(r))`, r the radius of convergence
+    (as in the example of `OpenBall`; `Exponential` and `Geometric` are such kernels). Without a
+    closed form, give the first coefficients; `radius` restricts points to where the whole series
+    converges. Source: Sakulwongtana, Definition 2.1.3 and Lemma 2.1.1.
 
     Parameters
     ----------
     coefficients : sequence of float
         a_0, ..., a_N >= 0, not all zero; kept as a tuple.
     radius : float
-        Radius of convergence r > 0 of the series: points must have |x|^2 < r. Infinite by default,
-        which takes all vectors.
+        Radius of convergence r > 0 of the series: points must have |x|^2 < r. Infinite by default:
+        all vectors are accepted.
 
     Examples
     --------
@@ -323,7 +322,7 @@ class Taylor(DotProduct):
 
     @property
     def flags(self) -> Flags:  # type: ignore[override]
-        """Positive definite; convex on the whole line without odd powers from the third on."""
+        """Positive definite; convex on the whole line if no odd power above t occurs."""
         convex = None if any(self.coefficients[3::2]) else True
         return Flags(Definiteness.POSITIVE, convex, None, False, False)
 
@@ -341,7 +340,7 @@ class Taylor(DotProduct):
 
 
 def _polynomial(a: tuple[float, ...], t: Any) -> Any:
-    """a_0 + ... + a_N t^N as low(t) + t^m high(t), m a power of two: as deep as log N only."""
+    """a_0 + ... + a_N t^N as low(t) + t^m high(t), m a power of two: nested only log N deep."""
     if not any(a[1:]):
         return a[0]
     m = 1 << (len(a) - 1).bit_length() - 1
@@ -352,5 +351,5 @@ def _polynomial(a: tuple[float, ...], t: Any) -> Any:
 
 
 def _power_of(t: Any, m: int) -> Any:
-    """t^m for a power of two, by powers that are multiplied out for any sign of t."""
+    """t^m for m a power of two, from powers small enough to be multiplied out (t may be < 0)."""
     return t**m if m <= _WHOLE else _power_of(t, m // 2) ** 2

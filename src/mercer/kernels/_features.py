@@ -18,7 +18,7 @@ from mercer.exceptions import InputError
 from mercer.kernels._domain import Domain
 from mercer.kernels._parameters import an_instance, callable_function, checked, optional
 
-_LARGEST_MAP = 1_000_000  # monomials; more are never wanted, the kernel is the shorter way
+_LARGEST_MAP = 1_000_000  # monomials; beyond this the kernel itself is cheaper
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ _LARGEST_MAP = 1_000_000  # monomials; more are never wanted, the kernel is the 
 class Features(Map):
     """Map points by a function: x -> phi(x).
 
-    `Linear().transform(Features(phi))` is the kernel <phi(x), phi(y)>; every other kernel can be
-    put behind phi as well, and stays positive definite. Sums run at the speed of the kernel on the
+    `Linear().transform(Features(phi))` is the kernel <phi(x), phi(y)>; any other kernel can be
+    applied to phi as well, and stays positive definite. Sums run at the speed of the kernel on the
     features. There are no derivatives in x: pre-images are found among `Candidates`. `Monomials`
     are the features of polynomial kernels. Source: Sakulwongtana, Definition 2.1.6; Rudi and
     Gaillard 2021, Examples 1 to 4.
@@ -35,10 +35,10 @@ class Features(Map):
     Parameters
     ----------
     function : callable
-        Takes n points, returns a real matrix of shape (n, p); each row may depend on its own point
-        only.
+        Takes n points, returns a real matrix of shape (n, p); each row may depend only on its own
+        point.
     on : Domain, optional
-        What points are; the default is rows of a numeric matrix, `Objects()` is anything.
+        The domain; by default rows of a numeric matrix. `Objects()` accepts anything.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class Monomials(Map):
 
 @lru_cache(maxsize=8)
 def _exponents(variables: int, degree: int) -> tuple[Array, Array]:
-    """For each monomial the variables that are multiplied, and its multinomial weight's root."""
+    """For each monomial, its variables and the square root of its multinomial weight."""
     count = math.comb(variables + degree - 1, degree)
     if count > _LARGEST_MAP:
         raise InputError(

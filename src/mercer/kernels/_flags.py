@@ -1,4 +1,4 @@
-"""What is known to be true of a kernel, and how sums and products carry it on."""
+"""Flags: what is known about a kernel, such as definiteness, and about sums and products."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Flags:
     ----------
     definiteness : Definiteness
     convex_profile : bool or None
-        The profile is convex, so that fixed-point steps of a pre-image never go up.
+        The profile is convex, so fixed-point steps of a pre-image never increase the objective.
     completely_monotone : bool or None
         The profile is a mixture of exp(-t u): positive definite in every dimension.
     characteristic : bool or None
         Mean embeddings of different distributions differ.
     universal : bool or None
-        On every compact set of points elements come as near as one likes to any continuous
-        function. Implies that Gram matrices of distinct points are not singular.
+        On every compact set of points, elements approximate any continuous function arbitrarily
+        well. Implies that Gram matrices of distinct points are not singular.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class Flags:
 
     @property
     def is_positive_definite(self) -> bool | None:
-        """True or False where it is known, else None (a conditional kernel may be either)."""
+        """True or False if known, else None (a conditional kernel may be either)."""
         known = {Definiteness.POSITIVE: True, Definiteness.INDEFINITE: False}
         return known.get(self.definiteness)
 

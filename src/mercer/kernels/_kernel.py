@@ -27,7 +27,7 @@ from mercer.kernels._measures import (
 )
 from mercer.kernels._parameters import Parametrized, checked
 
-_DEEPEST = 50  # nested kernels: several calls for each, and Python allows a thousand
+_DEEPEST = 50  # nesting levels: each takes several calls, and Python allows a thousand
 _LARGEST = 4096
 
 
@@ -35,8 +35,8 @@ class Kernel(Parametrized, ABC):
     """A symmetric function k(x, y) of two points; an immutable value.
 
     Kernels are frozen dataclasses whose fields are their parameters. They add, multiply and scale
-    by positive numbers; `transform` changes what they see of a point. Calling one gives the Gram
-    matrix. To write one, start from `Radial` or `DotProduct`.
+    by positive numbers; `transform` applies a map to the points first. Calling a kernel gives the
+    Gram matrix. To write your own, start from `Radial` or `DotProduct`.
 
     Examples
     --------
@@ -61,14 +61,14 @@ class Kernel(Parametrized, ABC):
 
     @cached_property
     def program(self) -> Program:
-        """The program of the engine: variables and a profile of them."""
+        """The program that the engine runs: variables, and a profile of them."""
         return self.lower()
 
     _depth: ClassVar[int] = 1
     _size: ClassVar[int] = 1
 
     def _made_of(self, *kernels: Kernel) -> None:
-        """Note how deep kernels are nested, and how many there are (repeated ones each time)."""
+        """Record how deep kernels are nested, and how many there are (repeats included)."""
         for k in kernels:
             instance(k, Kernel, f"what {type(self).__name__} is made of")
         depth, size = 1 + max(k._depth for k in kernels), sum(k._size for k in kernels)
@@ -109,7 +109,7 @@ class Kernel(Parametrized, ABC):
         return engine.pairwise_derivative(self.program, *self._pair(X, Y), mixed=True)
 
     def points(self, X: Any, name: str = "X", *, tensors: bool = False) -> Points:
-        """Return X checked, or raise; `Points` that an equal domain accepted come back as is.
+        """Return X after checking it; `Points` that an equal domain has accepted stay as they are.
 
         Tensors of other libraries become NumPy arrays unless `tensors` is set.
         """
@@ -137,7 +137,7 @@ class Kernel(Parametrized, ABC):
         """Return Lambda with k(x, y) = int exp(-i <w, x - y>) dLambda(w) on R^dim (Bochner)."""
         raise UnavailableError(f"{self!r} has no known spectral measure")
 
-    __array_ufunc__ = None  # so that a NumPy number on the left leaves it to us
+    __array_ufunc__ = None  # so that a NumPy number on the left defers to these operators
 
     def __add__(self, other: Any) -> Kernel:
         return _combined(Sum, self, other)
@@ -277,7 +277,7 @@ class Sum(_OfTwo):
         return self.left.program + self.right.program
 
     def mixing_measure(self) -> MixingMeasure:
-        """The sum of the measures, where both profiles are of the same distance."""
+        """The sum of the measures, if both profiles are functions of the same distance."""
         self._require_one_distance()
         return self.left.mixing_measure() + self.right.mixing_measure()
 
@@ -317,7 +317,7 @@ class Product(_OfTwo):
         return self.left.program * self.right.program
 
     def mixing_measure(self) -> MixingMeasure:
-        """The convolution of the measures, where both profiles are of the same distance."""
+        """The convolution of the measures, if both profiles are functions of one distance."""
         self._require_one_distance()
         return self.left.mixing_measure() * self.right.mixing_measure()
 
@@ -366,7 +366,7 @@ class Transformed(Kernel):
 
     @property
     def flags(self) -> Flags:  # type: ignore[override]
-        """Those of the kernel; characteristic and universal only where the map loses nothing."""
+        """Those of the kernel; characteristic and universal only if the map loses nothing."""
         inner = self.kernel.flags
         keeps = isinstance(self.point_map, engine.Scales)
         return inner if keeps else replace(inner, characteristic=None, universal=None)

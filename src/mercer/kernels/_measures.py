@@ -29,10 +29,10 @@ class _Measure(ABC):
 
     @abstractmethod
     def draw(self, size: int, rng: np.random.Generator) -> Array:
-        """Independent draws from the measure over its mass, one per row."""
+        """Independent draws from the measure divided by its mass, one per row."""
 
     def sample(self, size: int, random_state: Any = None) -> Array:
-        """Return independent draws from the measure over its mass, one per row."""
+        """Return independent draws from the measure divided by its mass, one per row."""
         return self.draw(positive_int(size, "size"), as_generator(random_state))
 
 
@@ -194,7 +194,7 @@ class _MixingSum(_SumOfTwo, MixingMeasure):  # type: ignore[override]
 
 
 class _MixingConvolution(_ConvolutionOfTwo, MixingMeasure):  # type: ignore[override]
-    """The law of t_1 + t_2; a point mass only moves or scales the other measure."""
+    """The law of t_1 + t_2; a point mass only shifts or scales the other measure."""
 
     def density(self, t: Any) -> Array:
         for point, other in ((self.left, self.right), (self.right, self.left)):
@@ -280,7 +280,7 @@ class Convolution(_ConvolutionOfTwo, SpectralMeasure):  # type: ignore[override]
     def _density(self, w: Array) -> Array:
         for point, other in ((self.left, self.right), (self.right, self.left)):
             if isinstance(point, ScaleMixture) and point.mixing == PointMass(0.0, point.mass):
-                with np.errstate(over="ignore"):  # densities beyond all numbers are infinite
+                with np.errstate(over="ignore"):  # densities that overflow are infinite
                     return np.asarray(point.mass * other._density(w))
         if isinstance(self.left, ScaleMixture) and isinstance(self.right, ScaleMixture):
             return ScaleMixture(self.left.mixing * self.right.mixing, self.dim)._density(w)

@@ -1,4 +1,4 @@
-"""Kernel names: the words for kernels in estimators and on the command line."""
+"""Kernel names in estimators and on the command line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KERNELS: dict[str, type[Kernel]] = {
     "linear": Linear,
     "cosine": Cosine,
 }
-ALIASES = {"rbf": "gaussian", "poly": "polynomial"}  # scikit-learn's other words
+ALIASES = {"rbf": "gaussian", "poly": "polynomial"}  # scikit-learn's names
 
 
 def rounded(kernel: object) -> str:

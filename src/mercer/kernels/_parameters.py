@@ -34,12 +34,12 @@ def checked(**checks: Callable[[Any, str], Any]) -> Callable[[type[T]], type[T]]
 
 
 def optional(check: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
-    """The check, or None for None."""
+    """The check, with None passed through."""
     return lambda value, name: None if value is None else check(value, name)
 
 
 def squared_length(value: Any, name: str) -> float:
-    """A square of a length, between 1e-150 and 1e150."""
+    """A squared length, between 1e-150 and 1e150."""
     return positive_length(value, name, limit=1e150)
 
 
@@ -63,7 +63,7 @@ class Parametrized:
         return super().__new__(cls)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; those of kernels inside as `name__parameter`."""
+        """Return the parameters by name; those of nested kernels as `name__parameter`."""
         params = {name: getattr(self, name) for name in _parameter_names(type(self))}
         if deep:
             for name, value in list(params.items()):

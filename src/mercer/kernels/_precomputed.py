@@ -23,7 +23,7 @@ class OfBlocks(Kernel):
 
     @abstractmethod
     def _block(self, X: Any, Y: Any = None) -> Array:
-        """k(x_i, y_j) for checked points, or without Y k(x_i, x_i)."""
+        """k(x_i, y_j) for checked points, or k(x_i, x_i) without Y."""
 
     def lower(self) -> Program:
         values = _BlockOf(self)
@@ -53,7 +53,7 @@ class FromFunction(OfBlocks):
     function : callable
         Takes blocks of n and m points, returns an (n, m) matrix; k must be symmetric.
     on : Domain, optional
-        What points are; the default is rows of a numeric matrix, `Objects()` is anything.
+        The domain; by default rows of a numeric matrix. `Objects()` accepts anything.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class Precomputed(OfBlocks):
     K : array_like of shape (n, n)
         Symmetric; held in float64.
     definiteness : Definiteness, default=Definiteness.UNKNOWN
-        What is claimed of K.
+        The definiteness claimed for K.
 
     Examples
     --------

@@ -15,5 +15,5 @@ def recorded(kernel: Any, variable: Var) -> Expr:
     try:
         result = kernel.profile(variable)
         return result if isinstance(result, Expr) else Const(float(result))
-    except (TypeError, AttributeError, ValueError):  # a function that knows only arrays
+    except (TypeError, AttributeError, ValueError):  # a function that accepts only arrays
         return Opaque(variable, kernel.profile)

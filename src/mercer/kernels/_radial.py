@@ -32,11 +32,11 @@ _MONOTONE = Flags(Definiteness.POSITIVE, True, True, True, True)
 
 
 class Radial(Kernel):
-    """k(x, y) = profile(|x - y|^2). One method makes a radial kernel.
+    """k(x, y) = profile(|x - y|^2). A subclass only has to define `profile`.
 
-    Write the profile in arithmetic, `np.exp`, `np.log`, `np.sqrt` and powers, and its derivatives,
-    its logarithm and the fast paths follow. A profile of other functions still works; for its
-    derivatives add a method `profile_derivatives(u)` that returns (k'(u), k''(u)).
+    If the profile uses only arithmetic, `np.exp`, `np.log`, `np.sqrt` and powers, its derivatives,
+    its logarithm and the fast paths are derived from it. Other functions work too; for derivatives,
+    add a method `profile_derivatives(u)` that returns (k'(u), k''(u)).
 
     Examples
     --------
@@ -137,7 +137,7 @@ class Gaussian(Radial):
 class Laplace(Radial):
     """Laplace (exponential) kernel k(x, y) = exp(-|x - y| / l), with the Euclidean distance.
 
-    Its slope at x = y is infinite in u, so elements have cusps at their points. scikit-learn's
+    The profile's slope is infinite at x = y, so elements have cusps at their points. scikit-learn's
     `laplacian_kernel` uses the sum of absolute differences and is a different kernel for d > 1.
     Source: Honeine and Richard 2011, Table 1. Other parametrisations: `from_gamma`, `from_rate`.
 
@@ -305,9 +305,9 @@ class Epanechnikov(Radial):
     """Epanechnikov kernel k(x, y) = c - |x - y|^2 inside the window |x - y|^2 <= rho, else 0.
 
     Neither positive definite nor conditionally so: elements have no norm. Mean shift and pre-images
-    use only its slope. With c = rho (the default) the profile is continuous and convex, so they
-    descend. Source: Honeine 2024, equation (11) and appendix A; Example 6 wrongly calls it positive
-    definite, and Theorem 18 needs c = rho.
+    use only its slope. With c = rho (the default) the profile is continuous and convex, so their
+    steps never increase the objective. Source: Honeine 2024, equation (11) and appendix A; Example
+    6 wrongly calls it positive definite, and Theorem 18 needs c = rho.
 
     Parameters
     ----------
@@ -328,7 +328,7 @@ class Epanechnikov(Radial):
 
     @property
     def flags(self) -> Flags:  # type: ignore[override]
-        """Indefinite; convex only where the profile does not jump."""
+        """Indefinite; convex only if the profile does not jump."""
         return Flags(Definiteness.INDEFINITE, self.rho in (None, self.c), False, None)
 
     def profile(self, u: Any) -> Any:
@@ -340,9 +340,9 @@ class Epanechnikov(Radial):
 class Uniform(Radial):
     """Uniform kernel k(x, y) = 1 inside the window |x - y|^2 <= rho, else 0.
 
-    The flat kernel of mean shift, whose steps are plain means of the points in the window: it is
-    minus the slope of `Epanechnikov(c=rho)`, its shadow. Not positive definite: no norms. A pair on
-    the border may fall on either side by rounding. Source: Honeine 2024, Definition 1, corrected.
+    The flat kernel of mean shift: steps are means of the points in the window. Minus the slope of
+    `Epanechnikov(c=rho)`, its shadow. Not positive definite: elements have no norm. A pair on the
+    border may fall on either side by rounding. Source: Honeine 2024, Definition 1, corrected.
 
     Parameters
     ----------
@@ -360,7 +360,7 @@ class Uniform(Radial):
     flags = Flags(Definiteness.INDEFINITE, False, False, None)
 
     def profile(self, u: Any) -> Any:
-        return cut(self.rho - u, 1.0 + 0.0 * u)  # with u, so that the compiled core takes it
+        return cut(self.rho - u, 1.0 + 0.0 * u)  # with u, so that the compiled core accepts it
 
 
 @dataclass(frozen=True)
@@ -391,7 +391,7 @@ class NegativeDistance(Radial):
 
     @property
     def flags(self) -> Flags:  # type: ignore[override]
-        """Conditional up to p = 2; the profile -u^(p/2) is convex there too."""
+        """Conditional up to p = 2, where the profile -u^(p/2) is convex too."""
         kind = Definiteness.CONDITIONAL if self.p <= 2.0 else Definiteness.INDEFINITE
         return Flags(kind, self.p <= 2.0, False, None)
 

@@ -1,4 +1,4 @@
-"""Linear algebra on kernel matrices: solves, eigenpairs and low rank, mostly without the matrix."""
+"""Linear algebra on kernel matrices: linear systems, eigenpairs, low rank; mostly matrix-free."""
 
 from mercer._progress import Step
 from mercer.linalg._eigen import EigenPairs, eigenpairs, power_iteration

@@ -1,6 +1,6 @@
 """Matrix products, QR and singular values of tall matrices, in blocks of rows on the thread pool.
 
-Each thread runs BLAS on its own block. On a quiet machine that is as fast as a BLAS with threads of
+Each thread runs BLAS on its own block. On an idle machine that is as fast as a BLAS with threads of
 its own; on a busy one it is many times faster, because those threads wait for each other. Blocks do
 not depend on the number of threads, so neither do results.
 """

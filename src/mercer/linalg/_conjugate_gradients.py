@@ -21,12 +21,12 @@ _RESTARTS = 8  # three with float32 sums reach 1e-12
 _DRAFT = 1e-4  # what a run with float32 sums should leave of the residual: far above their eps
 _USEFUL = 1e-2  # if it leaves more, float64 takes over
 _EPS = float(np.finfo(np.float64).eps)
-_ROUNDING = 1e-10  # curvature below minus this share of the largest is no rounding error
+_ROUNDING = 1e-10  # curvature below minus this share of the largest is not a rounding error
 
 
 @dataclass
 class _Active:
-    """The recurrence of the columns still iterated; every array has them last."""
+    """The recurrence for the columns still iterated, which are the last axis of every array."""
 
     index: Array
     goal: Array  # relative residuals at which this run of the recurrence ends
@@ -46,9 +46,9 @@ class _Active:
 class ConjugateGradients:
     """Solve M A = B for symmetric M >= 0 and a preconditioner P^-1, both given as products.
 
-    Columns that are done are retired, so that later products are with fewer of them. When the
+    Columns that are done are retired, so that later products have fewer columns. When the
     residual of the recurrence is below tol the true one is computed, and the iteration starts again
-    from there if rounding has pulled the two apart. So the products of the iteration may be less
+    from there if rounding has pulled the two apart. The products of the iteration may thus be less
     exact: `draft` takes the place of `product` as long as true residuals fall (iterative
     refinement).
 
@@ -83,14 +83,14 @@ class ConjugateGradients:
         self.n_iter = np.zeros(B.shape[1], dtype=np.intp)
         self.status = np.full(B.shape[1], Status.CONVERGED, dtype=object)
         self._done = 0
-        self._place = Place(None)
+        self._problem, self._place = problem, Place(None)
         self._run: State = {}  # where this run of the recurrence began
-        if problem:  # the preconditioner may be drawn at random
-            key = (B, tol, scale, precondition(B[:, :1]))
-            self._place = checkpointed("conjugate gradients", problem, *key)
 
     def run(self, max_iter: int, callback: Callback | None = None) -> None:
         """Iterate until every column has a status."""
+        if self._problem:
+            key = (*self._problem, self.tol, max_iter)
+            self._place = checkpointed("conjugate gradients", *key)
         columns = np.flatnonzero(self.residual > self.tol)
         self._run = {"number": 0, "columns": columns, "rest": self.B[:, columns]}
         active = self._taken_up()
@@ -115,13 +115,17 @@ class ConjugateGradients:
             self.residual[columns] = np.where(worse, before, size)
             again = self._left_behind(columns, before)
             columns, rest = columns[again], rest[:, again]
-        self.status[columns] = Status.STALLED
+            if Status.STOPPED in self.status:  # the others end too, and the state is kept
+                self.status[columns] = Status.STOPPED
+                break
+        else:
+            self.status[columns] = Status.STALLED
         if Status.STOPPED not in self.status:
             self._run = {"number": -1}
             self._place.keep(lambda: self._run | self._found_so_far(), last=True)
 
     def _left_behind(self, columns: Array, before: Array) -> Array:
-        """Statuses from the true residuals; True for columns in which rounding hid what is left."""
+        """Statuses from the true residuals; True for columns whose residual rounding has hidden."""
         small = self.residual[columns] <= self.tol
         self.status[columns[small]] = Status.CONVERGED
         if self.draft is not None:
@@ -174,7 +178,7 @@ class ConjugateGradients:
         return numbers | parts | {"status": as_names(self.status)}
 
     def _taken_up(self) -> _Active | None:
-        """What an earlier run left, if it did."""
+        """The recurrence that an earlier run left, if any."""
         found = self._place.found
         if found is None:
             return None
@@ -190,7 +194,7 @@ class ConjugateGradients:
         return _Active(*(np.array(found[f"active {f.name}"]) for f in fields(_Active)))
 
     def _step(self, now: _Active) -> tuple[Array, Array]:
-        """Go down along P; returns P'MP / |P|^2 over |M|, and where it is no more than rounding."""
+        """Step along P; returns P'MP / |P|^2 over |M|, and where it is no more than rounding."""
         Q = (self.draft or self.product)(now.P)
         curvature = np.sum(now.P * Q, axis=0)
         size, image = np.linalg.norm(now.P, axis=0), np.linalg.norm(Q, axis=0)
@@ -209,7 +213,7 @@ class ConjugateGradients:
         return curvature / (self.scale * size**2), flat
 
     def _retire(self, now: _Active, slope: Array, flat: Array) -> None:
-        """Give a status to columns that are done or get nowhere, and go on with the others."""
+        """Give a status to columns that are done or stalled, and go on with the others."""
         converged = now.best <= now.goal
         stalled = flat | (now.since >= _PATIENCE)
         self.status[now.index[stalled]] = Status.STALLED

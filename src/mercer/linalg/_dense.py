@@ -1,4 +1,4 @@
-"""Dense factorisations by LAPACK in the memory of the matrix: Cholesky, pivoted or not, and eigen.
+"""Dense factorisations by LAPACK, in place: Cholesky, with and without pivots, and eigenpairs.
 
 SciPy's wrappers hold the interpreter lock, so LAPACK is called through the pointers that SciPy
 publishes for Cython; `interruptible` then lets a signal end a long call.
@@ -31,9 +31,9 @@ class NotDefiniteError(Exception):
 def by_cholesky(
     K: Array, B: Array, penalty: float, *, jitter: bool = True
 ) -> tuple[Array, Array, float]:
-    """A by L L' = K + penalty I, which takes the place of K; B - M A; and the jitter it took.
+    """A from L L' = K + penalty I, with L in place of K; B - M A; and the jitter it needed.
 
-    LAPACK writes L into one triangle. The other still holds K, which serves twice: to start again
+    LAPACK writes L into one triangle. The other still holds K, which is used twice: to start again
     where the factorisation fails, and to measure the residual. Without `jitter` a matrix that is
     singular to rounding counts as not definite.
     """
@@ -44,8 +44,8 @@ def by_cholesky(
     n, diagonal = len(K), K.diagonal().copy()
     L = K.T  # the columns LAPACK wants; K is symmetric and stored by rows
     norm = 0.0 if jitter else dlange("1", L)
-    # nothing, then from the rounding errors of K upwards by tens; beyond 1e-8 of the trace, jitter
-    # would hide that K is not definite
+    # no jitter, then from the rounding errors of K upwards by factors of ten; beyond 1e-8 of the
+    # trace, jitter would hide that K is not definite
     least = EPS * float(np.abs(diagonal).sum())
     for added in [0.0, *(10.0**i * least for i in range(8))] if jitter else [0.0]:
         np.fill_diagonal(K, diagonal + (penalty + added))
@@ -65,7 +65,7 @@ def by_cholesky(
 
 
 def invert(K: Array) -> bool:
-    """Put the inverse of K > 0 in its place; False if K is singular to rounding."""
+    """Replace K > 0 by its inverse; False if K is singular to rounding."""
     check_finite(K)
     n = len(K)
     if _cholesky(K, b"U") != 0:
@@ -78,7 +78,7 @@ def invert(K: Array) -> bool:
 def by_eigen(K: Array, B: Array, penalty: float) -> tuple[Array, int]:
     """(K + penalty I)^+ B by the eigenpairs of K that are not zero to rounding, and their number.
 
-    The solution of least norm among those of least squares. K is overwritten.
+    The minimum-norm least-squares solution. K is overwritten.
     """
     values, V = all_pairs(K)
     values = values + penalty
@@ -88,7 +88,7 @@ def by_eigen(K: Array, B: Array, penalty: float) -> tuple[Array, int]:
 
 
 def all_pairs(K: Array) -> tuple[Array, Array]:
-    """All eigenvalues of K, ascending, and the vectors, which take its place."""
+    """All eigenvalues of K, ascending, and the eigenvectors, which overwrite it."""
     check_finite(K)
     K = np.ascontiguousarray(K)
     n = len(K)
@@ -128,7 +128,7 @@ def independent(W: Array, tol: float) -> tuple[Array, Array]:
 
 
 def check_finite(K: Array) -> None:
-    """Raise where kernel values overflow."""
+    """Raise if kernel values overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(K.sum()) or np.isfinite(K).all():
             return

@@ -25,7 +25,7 @@ from mercer.linalg._operator import GramOperator
 DENSE_UP_TO = 1_500
 _DENSE_AT_MOST = 10_000
 _METHODS = ("dense", "krylov")
-_SMALL = 1_000  # points below which threads of BLAS cost more than they bring on a busy machine
+_SMALL = 1_000  # points below which BLAS threads cost more than they gain on a busy machine
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,17 +97,17 @@ def eigenpairs(
     centred, weights
         The operator S, as in `GramOperator`; K itself by default.
     method : {None, "dense", "krylov"}
-        `dense` writes the matrix down for LAPACK: n^2 numbers, n^3 steps. `krylov` is block
-        Lanczos, a few n k numbers; its products read a matrix that is written down once up to
-        10,000 points, and are kernel sums beyond. None takes `dense` up to 1,500 points (10,000
-        where more than a fifth of all pairs are wanted) and `krylov` for more.
+        `dense` forms the matrix for LAPACK: n^2 numbers, n^3 steps. `krylov` is block Lanczos, a
+        few n k numbers; its products use a matrix that is formed once for up to 10,000 points, and
+        are kernel sums beyond. None takes `dense` up to 1,500 points (10,000 if more than a fifth
+        of all pairs are wanted) and `krylov` for more.
     tol : float, default=1e-8
         For `krylov`: stop when every |S v - lambda v| <= tol |lambda_1|.
     max_iter : int, default=200
         For `krylov`: passes over the kernel, each with a block of 8 to 64 columns. A few more are
-        done where that is needed to have k vectors at all.
+        done if they are needed to have k vectors at all.
     random_state : int, Generator, RandomState or None
-        For `krylov`: draws the start.
+        For `krylov`: draws the starting block.
     callback : callable, optional
         For `krylov`: called with a `Step` after each pass; stops by returning True.
 
@@ -147,9 +147,9 @@ def power_iteration(
 ) -> EigenPairs:
     """Find the eigenvalue of largest modulus by v <- S v / |S v|.
 
-    Each step is one kernel sum, O(n^2). The error of v falls by |lambda_2 / lambda_1| in each, and
-    for a positive definite kernel v'Sv never falls; `eigenpairs` needs far fewer steps where the
-    two are close.
+    Each step is one kernel sum, O(n^2), and reduces the error of v by |lambda_2 / lambda_1|. For a
+    positive definite kernel v'Sv never falls. If the two eigenvalues are close, `eigenpairs` needs
+    far fewer steps.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def operator_pairs(
     random_state: Any,
     callback: Callback | None,
 ) -> EigenPairs:
-    """`eigenpairs` of an operator that exists already, with what it has computed."""
+    """`eigenpairs` of an existing operator, which reuses what it has computed."""
     n, k = S.shape[0], positive_int(n_components, "n_components")
     if k > n:
         raise InputError(f"n_components must be at most the number of points, {n}, got {k}")
@@ -266,7 +266,7 @@ def _are_pairs(values: Array, V: Array, images: Array, k: int, largest: float) -
 
 
 def signs(V: Array) -> Array:
-    """1 or -1 for each column, such that its largest entry in size becomes positive."""
+    """1 or -1 for each column, such that its largest entry in absolute value becomes positive."""
     size = np.abs(V)
     # the first of entries that are equal to rounding, so that symmetric vectors have a sign too
     first = np.argmax(size > (1.0 - 1e-6) * size.max(axis=0), axis=0)

@@ -52,7 +52,7 @@ def check_kernel(kernel: Any) -> None:
 
 
 def check_moderate(kernel: Kernel, X: Points) -> None:
-    """Raise where k(x, x) overflows, or would if it were squared."""
+    """Raise if k(x, x) overflows, or would overflow when squared."""
     if not np.all(np.abs(kernel.diag(X)) <= LARGEST):  # or NaN
         raise InputError(OVERFLOW)
 
@@ -79,7 +79,7 @@ def as_columns(B: Any, n: int, name: str = "B") -> tuple[Array, bool]:
 
 
 def raw_weights(weights: Any, n: int, name: str = "weights") -> Array | None:
-    """Weights >= 0 with a positive sum, not scaled: a 2 is the same as repeating the row."""
+    """Unscaled weights >= 0 with a positive sum: a weight of 2 is the same as repeating the row."""
     if weights is None:
         return None
     as_weights(weights, n, name)  # raises

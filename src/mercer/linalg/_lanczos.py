@@ -20,7 +20,7 @@ _CHECK, _FEW = 2, 8  # passes of a check for hidden eigenvalues, and vectors it 
 
 
 def default_sizes(n: int, wanted: int) -> tuple[int, int]:
-    """Columns of a block, a third of the wanted pairs and from 8 to 64; vectors of the basis.
+    """The columns of a block, a third of the wanted pairs but 8 to 64, and those of the basis.
 
     The basis holds eight blocks beyond the wanted vectors, and up to four times as many as those:
     more room means fewer passes over the kernel, and larger matrices T.
@@ -35,8 +35,8 @@ class BlockLanczos:
 
     Holds an orthonormal basis Q and T = Q'SQ, for which S Q = Q T + N C E' with the next block N
     and E the last columns of the identity. Ritz pairs (theta, Q y) therefore have the residual
-    |C y_last|, known without another product. A full basis is cut down to its best Ritz vectors,
-    and N goes on from there.
+    |C y_last|, known without another product. A full basis is reduced to its best Ritz vectors,
+    and the iteration continues with N.
 
     Attributes
     ----------
@@ -100,7 +100,9 @@ class BlockLanczos:
         self.values = theta[:wanted]
         self.vectors = matmul(self.Q[:, : self.size], Y[:, :wanted])
         if self.status is Status.STOPPED:
-            if self._is_full:
+            if settled and self._since != 1:  # as without the interruption
+                self._check(theta, Y)
+            elif self._is_full:
                 self._restart(theta, Y)
             place.keep(self._state, last=True)
 
@@ -115,7 +117,7 @@ class BlockLanczos:
         return numbers | {"Q": Q, "T": T, "next": self.next, "random": generator_state(self.rng)}
 
     def _take_up(self, found: State) -> None:
-        """Go on from the state of an earlier run."""
+        """Resume from the state of an earlier run."""
         for name in ("size", "n_iter", "block", "_since", "_level"):
             setattr(self, name, found[name])
         self.Q[:, : self.size], self.T[:] = found["Q"], found["T"]
@@ -125,10 +127,10 @@ class BlockLanczos:
     def _is_complete(self, theta: Array, slack: float) -> bool:
         """Whether no larger eigenvalue can be missing from the values that were found.
 
-        A block of b vectors sees at most b copies of an eigenvalue, so pairs may settle while
+        A block of b vectors finds at most b copies of an eigenvalue, so pairs may converge while
         others are hidden. For an operator S >= 0 a hidden eigenvalue is at most the next Ritz value
-        plus the trace that the basis leaves. Where that is too much, fresh random vectors must not
-        have found anything.
+        plus the trace outside the basis. If that is too much, a check with fresh random vectors
+        must have found nothing.
         """
         k = self.wanted
         if self.size == self.n:
@@ -139,7 +141,7 @@ class BlockLanczos:
         return self._since >= _CHECK and float(theta[:k].sum()) <= self._level + slack
 
     def _check(self, theta: Array, Y: Array) -> None:
-        """Go on with the settled pairs and a few random vectors, to see if anything is hidden."""
+        """Go on with the settled pairs and a few random vectors, in case a pair is hidden."""
         k = self.wanted
         repeated, self._since, self._level = self._since >= _CHECK, 0, float(theta[:k].sum())
         self._restart(theta, Y, k)
@@ -147,7 +149,7 @@ class BlockLanczos:
         self.next = self._fresh(self.block, self.Q[:, :k])
 
     def _extend(self) -> tuple[Array, slice]:
-        """Take the next block into the basis; returns C, and where the block stands."""
+        """Add the next block to the basis; returns C, and the columns of the block."""
         last = slice(self.size, self.size + self.next.shape[1])
         self.Q[:, last] = self.next
         W = self.product(self.next)
@@ -203,7 +205,7 @@ class BlockLanczos:
 
 
 def _orthonormal(N: Array) -> Array:
-    """The Q of a QR decomposition, signs such that an orthonormal N is returned as it is."""
+    """The Q of a QR decomposition, with signs such that an orthonormal N is returned unchanged."""
     if N.shape[1] == 0:
         return N
     Q, R = np.linalg.qr(N)

@@ -1,4 +1,4 @@
-"""Nystrom: a kernel matrix of low rank from landmarks, rules to choose them, leverage scores."""
+"""Nystrom: low-rank kernel matrices from landmarks, rules to choose landmarks, leverage scores."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class Nystrom:
     Attributes
     ----------
     kernel : Kernel
-    landmarks : the r landmarks Z; those that depend on others to rounding are left out
+    landmarks : the r landmarks Z; those that are dependent to rounding are left out
     index : array of shape (r,) or None
-        Their row numbers in X, where they are rows.
+        Their row numbers in X, if they are rows of X.
     factor : array of shape (n, r)
         L.
     trace_error : float
@@ -104,12 +104,12 @@ def nystrom(
         Positive definite on X.
     X : array_like of shape (n, d), or other points of the kernel's domain
     n_landmarks : int
-        The number of landmarks; more than n are n.
+        The number of landmarks; at most n are used.
     rule : {"uniform", "kmeans", "leverage", "pivoted"}
         How landmarks are chosen: rows at random; centres of k-means (dense vectors only); rows at
         random by approximate ridge leverage scores (see `leverage_scores`, with as many points in
-        its sketch, and a penalty of what that sketch leaves of the trace over their number); the
-        greedy pivots of `pivoted_cholesky`.
+        its sketch, and as penalty the trace that this sketch leaves unexplained, divided by their
+        number); the greedy pivots of `pivoted_cholesky`.
     random_state : int, Generator, RandomState or None
         Draws landmarks; not used by `pivoted`.
 
@@ -157,9 +157,9 @@ def leverage_scores(
 
         l_i ~ (k(x_i, x_i) - k_iJ (K_JJ + (s/n) penalty I)^-1 k_Ji) / penalty,
 
-    clipped to [0, 1]: what ridge regression on J leaves of the feature of x_i. With s = n the
-    formula is exact. The scores sum to the effective dimension, the number of directions that a
-    penalty of this size leaves free.
+    clipped to [0, 1]: what ridge regression on J leaves unexplained of the feature of x_i. With
+    s = n the formula is exact. The scores sum to the effective dimension, the number of directions
+    that a penalty of this size leaves free.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def leverage_scores(
 
     Examples
     --------
-    A point that stands alone has more leverage than one of a pair.
+    An isolated point has more leverage than one of a pair.
 
     >>> import mercer as mc
     >>> mc.linalg.leverage_scores(mc.Gaussian(1.0), [[0.0], [0.0], [9.0]], 0.5).round(4)
@@ -208,8 +208,8 @@ def _landmarks(
         return X[low.pivots], low.pivots
     index = rng.choice(n_rows(X), size, replace=False)
     if rule == "leverage":
-        # the penalty is the mean that the uniform sample leaves of the trace per landmark: then
-        # about as many directions count as there are landmarks
+        # the penalty is the trace that the uniform sample leaves unexplained, per landmark: then
+        # about as many directions matter as there are landmarks
         penalty = float(_left_by_ridge(kernel, X, index, 0.0).sum()) / size
         own = engine.diagonal(kernel.program, X)
         if penalty > 1e-14 * float(own.sum()):  # else the sample explains everything
@@ -220,7 +220,7 @@ def _landmarks(
 
 
 def _centres(kernel: Kernel, X: Any, size: int, rng: np.random.Generator) -> Array:
-    """Centres of k-means: of the original points, clustered where the kernel measures distances."""
+    """Centres of k-means: means of points that are clustered in the kernel's own coordinates."""
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 

@@ -1,4 +1,4 @@
-"""Gram matrices as operators: products with vectors through the engine, never the matrix."""
+"""Gram matrices as operators: products with vectors through the engine, without the matrix."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mercer.linalg._inputs import as_columns, double_points, raw_weights
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GramOperator:
-    """S = D^(1/2) (I - 1 w') K (I - w 1') D^(1/2), applied without being written down.
+    """S = D^(1/2) (I - 1 w') K (I - w 1') D^(1/2), applied without being formed.
 
     K is the Gram matrix of the points, D = diag(weights) and w = weights / sum. Without weights
     D = I; without centring the projections are left out. Everything is computed in float64, and
@@ -31,8 +31,8 @@ class GramOperator:
     centred : bool, default=False
         Subtract the (weighted) mean of the features: I - 1 w' instead of I.
     weights : array_like of shape (n,), optional
-        Weights >= 0. A weight of 2 is the same as repeating the row: the eigenvalues other than
-        zero agree.
+        Weights >= 0. A weight of 2 is the same as repeating the row: the nonzero eigenvalues
+        agree.
     held : bool, default=False
         Keep K in memory from the first product on: n^2 numbers.
 
@@ -100,10 +100,10 @@ class GramOperator:
         return product[:, 0] if np.ndim(V) == 1 else product
 
     def dense(self) -> Array:
-        """Return S written out, shape (n, n)."""
+        """Return S as a dense matrix, shape (n, n)."""
         S = self._K.copy() if "_K" in self.__dict__ else self._gram()
         if self.centred:
-            self.__dict__.setdefault("mean", S @ self._share)  # which `diag` and `trace` ask for
+            self.__dict__.setdefault("mean", S @ self._share)  # `diag` and `trace` need it
         self._out(S)
         self._out(S.T)
         return S

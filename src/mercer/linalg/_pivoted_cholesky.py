@@ -16,8 +16,8 @@ from mercer.kernels import Kernel
 from mercer.linalg._inputs import double_points, refuses_overflow, require_definite
 
 _EPS = float(np.finfo(np.float64).eps)
-_SLACK = 32.0  # times eps: what of k(x, x) is rounding
-INDEFINITE = 1e-6  # of k(x, x): below minus this is no rounding error, pivots being tiny or not
+_SLACK = 32.0  # times eps k(x, x): rounding
+INDEFINITE = 1e-6  # of k(x, x): values below minus this are not rounding errors
 _FIRST = 32  # columns for which room is made at the start; doubled when they are used up
 _ROWS = 1 << 14  # in one task: some columns of them stay in cache
 
@@ -113,7 +113,7 @@ def pivoted_cholesky(
 
 
 class _Block(NamedTuple):
-    """What the next step must know of some rows."""
+    """What the next step needs to know about some rows."""
 
     error: float  # the sum of their diagonal entries of K - L L'
     largest: float  # of these entries, beyond rounding
@@ -150,7 +150,7 @@ class _Factorisation:
         return Status.MAX_RANK if len(self.pivots) == self.most else None
 
     def add_column(self) -> None:
-        """The column of the row that is approximated worst, the first of equal ones."""
+        """Add the column of the row that is approximated worst, the first one at ties."""
         r, best = len(self.pivots), int(np.argmax([block.largest for block in self.blocks]))
         p = self.rows[best].start + self.blocks[best].place
         if r == self.L.shape[1]:

@@ -55,9 +55,9 @@ class Solution:
         What was added to the diagonal beyond the penalty because the matrix was not positive
         definite to rounding; 0 if nothing was.
     rank : int
-        Eigenvalues that were used: n, or fewer where singular ones were left out.
+        The number of eigenvalues used: n, or fewer if zero ones were left out.
     method : str
-        What was done: `cholesky`, `eigen`, `cg` or `woodbury`.
+        The method used: `cholesky`, `eigen`, `cg` or `woodbury`.
     status : Status or tuple of b Status
         Why it stopped.
 
@@ -80,7 +80,7 @@ class Solution:
 
     @property
     def ok(self) -> bool:
-        """Whether every column is what was asked for."""
+        """Whether every column was solved as requested."""
         statuses = self.status if isinstance(self.status, tuple) else (self.status,)
         return all(status.ok for status in statuses)
 
@@ -130,7 +130,7 @@ def solve(
     method : {None, "cholesky", "cg", "eigen"}
         `cholesky` factors K in place: n^2 numbers, n^3/3 steps. `cg` runs conjugate gradients on
         kernel sums, preconditioned by a low-rank factor of K: n r numbers. `eigen` leaves out
-        eigenpairs of K that are zero to rounding, for the solution of least norm
+        eigenpairs of K that are zero to rounding, which gives the minimum-norm solution
         (K + penalty I)^+ B: three n^2 matrices. None takes `cholesky` up to 10,000 points and `cg`
         above; `eigen` in place of `cholesky` where the matrix is not positive definite, or
         singular at penalty 0 (up to 3,000 points; above, jitter is added).
@@ -186,7 +186,8 @@ def solve(
                 tol,
                 scale,
                 _product_in_float32(S, penalty),
-                (S.kernel, S.points, S.weights, penalty),
+                # the preconditioner may be drawn at random
+                (S.kernel, S.points, S.weights, penalty, right, precondition(right[:, :1])),
             )
             cg.run(max_iter, callback)
         coef, statuses = cg.coef, tuple(cg.status)
@@ -202,15 +203,15 @@ def solve(
 def woodbury(L: Any, B: Any, penalty: float) -> Solution:
     """Solve (L L' + penalty I) A = B in O(n r^2) operations for L of shape (n, r).
 
-    The matrix inversion lemma, A = (B - L (L'L + penalty I)^-1 L' B) / penalty, in the singular
-    vectors of L = U diag(s) V', where nothing cancels:
+    The matrix inversion lemma, A = (B - L (L'L + penalty I)^-1 L' B) / penalty, is evaluated in the
+    singular vectors of L = U diag(s) V', where nothing cancels:
 
         A = U diag(1 / (s^2 + penalty)) U' B + (B - U U' B) / penalty.
 
     Parameters
     ----------
     L : array_like of shape (n, r)
-        A factor of a matrix of low rank, such as `nystrom` and `pivoted_cholesky` give.
+        A factor of a low-rank matrix, such as `nystrom` and `pivoted_cholesky` return.
     B : array_like of shape (n,) or (n, b)
     penalty : float
         > 0.
@@ -246,10 +247,10 @@ def woodbury(L: Any, B: Any, penalty: float) -> Solution:
 
 
 class ShiftedLowRank:
-    """L L' + s I, factored once and solved often, at O(n r) for each right-hand side.
+    """L L' + s I, factored once for many solves, at O(n r) for each right-hand side.
 
     By the lemma, A = (B - L (R'R)^-1 L' B) / s with R from a QR decomposition of L stacked on
-    sqrt(s) I: L'L + s I = R'R is never formed, so that its condition is not squared.
+    sqrt(s) I: L'L + s I = R'R is never formed, so that the condition number is not squared.
     """
 
     def __init__(self, L: Array, shift: float) -> None:
@@ -314,7 +315,7 @@ def _preconditioner(S: GramOperator, given: Any, penalty: float, random_state: A
     if S.weights is not None:
         L = np.sqrt(S.weights)[:, None] * L
         trace_error = float(S.trace - np.sum(L * L))
-    # a shift below the mean of what L leaves out would weigh that too much
+    # a shift below the mean of what L leaves out would give that too much weight
     shift = max(penalty, trace_error / n, 1e-14 * S.trace)
     return ShiftedLowRank(L, shift).solve if L.shape[1] else np.copy
 
@@ -323,7 +324,7 @@ def _product_in_float32(S: GramOperator, penalty: float) -> Product | None:
     """Products with S + penalty I by sums in float32, which are cheaper.
 
     None if there are few points, if rounding, eps trace(S), might make the matrix indefinite, or if
-    numbers leave the range of float32.
+    numbers overflow in float32.
     """
     if S.shape[0] <= DIRECT_UP_TO or penalty <= np.finfo(np.float32).eps * S.trace:
         return None

@@ -80,7 +80,7 @@ def nearest(rows: Array, Z: Array) -> tuple[Array, Array]:
         return cKDTree(rows).query(Z, workers=thread_count())  # type: ignore[no-any-return]
     from scipy.spatial.distance import cdist
 
-    middle = rows.mean(axis=0)  # products about any other point would cancel
+    middle = rows.mean(axis=0)  # without centring, differences of products lose digits
     C, number = rows - middle, np.empty(len(Z), dtype=np.intp)
     for part in pieces(len(Z), max(1, _ENTRIES // len(rows))):
         if few_columns:
@@ -93,7 +93,7 @@ def nearest(rows: Array, Z: Array) -> tuple[Array, Array]:
 
 
 def renumbered(labels: Array, order: Array, count: int) -> Array:
-    """Labels below `count` after `order[0]` became 0, and so on; -1 for those not in the order."""
+    """Renumber labels below `count`: `order[0]` becomes 0, and so on; -1 if not in the order."""
     number = np.full(count + 1, -1)  # one more: -1 stays -1
     number[order] = np.arange(len(order))
     return np.asarray(number[labels])
@@ -109,7 +109,7 @@ def connected(a: Array, b: Array, n: int) -> Array:
 
 
 def followed(into: Array) -> Array:
-    """Where each number ends when i goes to into[i], again and again."""
+    """Where each number ends if i is replaced by into[i] until nothing changes."""
     while not np.array_equal(into, into[into]):
         into = into[into]
     return into
@@ -122,9 +122,9 @@ def row_squares(X: Array) -> Array:
 def _lexicographic(X: Any, rows: Array) -> Array:
     """The order of some distinct rows by their first column, then by the second, and so on.
 
-    A few columns nearly always decide, so further ones are only looked at for rows that are tied.
+    A few columns nearly always decide, so further ones are only compared for tied rows.
     """
-    order, tied = np.arange(len(rows)), np.arange(len(rows))  # what stands where; open places
+    order, tied = np.arange(len(rows)), np.arange(len(rows))  # so far; positions still undecided
     group, used, more = np.zeros(len(rows), dtype=np.int64), 0, 4
     while used < n_columns(X) and len(tied):
         columns = dense(X[:, used : used + more][rows[order[tied]]])

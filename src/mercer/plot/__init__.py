@@ -2,9 +2,9 @@
 
 The first argument is what to draw, the second (if any) the points. Each function draws on the axes
 `ax`, or on those of a new figure of pyplot, so `plt.show()` shows it, and returns the axes: one, or
-an array of them for plots with several panels. Axes are labelled with the names of columns where a
-data frame or a fitted model has them. Blue is positive or low, orange negative or what moves; no
-plot needs red and green to be told apart.
+an array of them for plots with several panels. Axes are labelled with the names of columns if a
+data frame or a fitted model has them. Blue is positive or low, orange is negative or moving; no
+plot relies on the difference between red and green.
 """
 
 from mercer.plot._element import plot_element, plot_witness

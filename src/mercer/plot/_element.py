@@ -35,7 +35,7 @@ def plot_element(
 
     Blue is positive, orange negative, for values and for coefficients. In one dimension psi is a
     curve, with a tick for each point; in two, shades with lines of equal value. With more columns
-    psi has no picture in the plane: then two columns of the points are drawn, and each point has
+    psi cannot be drawn in the plane: then two columns of the points are drawn, and each point has
     the colour of psi there.
 
     Parameters

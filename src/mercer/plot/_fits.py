@@ -23,7 +23,7 @@ def plot_gap(certificates: Any, *, ax: Any = None) -> Any:
     """Plot the relative duality gap of a fit after each round of its solver.
 
     The objective of a fit exceeds the smallest possible one by at most the gap. Gaps below 1e-16
-    are drawn there.
+    are drawn at 1e-16.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def plot_learning_curve(risks: Any, sizes: Any, *, bounds: Any = None, ax: Any =
         Numbers of rows.
     bounds : sequence of RiskBound, or array_like of shape (s,), optional
         What `mercer.theory.bound` says at each size. A dotted line shows the risk of the function
-        0: larger bounds say nothing.
+        0: larger bounds are useless.
     ax : matplotlib Axes, optional
 
     Returns

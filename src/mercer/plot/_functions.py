@@ -39,7 +39,7 @@ def on_plane(
 ) -> tuple[Array, Array, Array]:
     """Two sides of a grid and f there, of shape (count, count, ...).
 
-    With `flip` the plot has the second variable of f across.
+    With `flip` the second variable of f is on the horizontal axis.
     """
     x, y = (np.linspace(low[k], high[k], count) for k in range(2))
     grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
@@ -48,7 +48,7 @@ def on_plane(
 
 
 def draw_contours(axis: Any, x: Array, y: Array, values: Array) -> None:
-    """Lines at shares of the height of a density; the lowest is near its foot."""
+    """Contour lines at shares of the height of a density, the lowest near zero."""
     base = min(float(values.min()), 0.0)
     shares = np.array([0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95])
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Plot rows of small images: what was given, what came back, and the difference."""
+"""Plot rows of small images, such as inputs and outputs, and their difference."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def plot_images(
 ) -> Any:
     """Plot rows of images, one below the other, such as noisy and denoised ones.
 
-    All images share one grey scale: the smallest hundredth of the values is black, the largest is
-    white. Missing pixels, NaN, are orange.
+    All images share one grey scale: the smallest hundredth of the values is black, the largest
+    hundredth white. Missing pixels, NaN, are orange.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def plot_images(
         Whether to add the row "difference": the last row minus the first, blue where it is
         positive and orange where it is negative.
     shape : pair of int, optional
-        Height and width of an image; square ones need none.
+        Height and width of an image; not needed for square ones.
     ax : matplotlib Axes, optional
 
     Returns

@@ -43,8 +43,8 @@ def plot_gram(kernel: Kernel, points: Any, *, labels: Any = None, ax: Any = None
     kernel : Kernel
     points : at least two points that the kernel accepts
     labels : sequence of str, optional
-        Names of the points, one per row. By default up to twelve points whose text is short are
-        named by it; others are numbered from 0.
+        Names of the points, one per row. By default up to twelve points with short texts are named
+        by these; others are numbered from 0.
     ax : two matplotlib Axes, optional
 
     Returns
@@ -82,7 +82,7 @@ def plot_gram(kernel: Kernel, points: Any, *, labels: Any = None, ax: Any = None
 def plot_weights(
     element: Element, points: Any = None, *, labels: Any = None, ax: Any = None
 ) -> Any:
-    """Draw the weights with which points move in one step of mean shift, or of the fixed point.
+    """Draw the weights of one step of mean shift, or of the fixed-point iteration.
 
     Row i has W_ij = a_j k'(|y_i - x_j|^2) / sum_l a_l k'(|y_i - x_l|^2): the step from y_i goes to
     sum_j W_ij x_j. Rows sum to one; rows of points so far off that all weights underflow are zero.

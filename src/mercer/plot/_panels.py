@@ -172,7 +172,7 @@ def log_ticks(axis: Any) -> None:
 
 
 def log_scale(axis: Any, heights: Array, floor: float) -> None:
-    """Set a logarithmic scale for heights from `floor` times the largest on.
+    """Set a logarithmic scale for heights down to `floor` times the largest.
 
     It spans at least two decades, so that nearly equal heights look equal.
     """

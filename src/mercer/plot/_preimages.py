@@ -100,10 +100,11 @@ def plot_surrogate(
 ) -> Any:
     """Plot the objective k(x, x)/2 - psi(x) and its surrogate, the parabola that touches it at x.
 
-    The stationary point of the parabola is the next iterate of the fixed point. If the parabola
-    lies above the objective, it is a minimum, and the objective falls there; the title says whether
-    it does so in the plot. In more than one dimension both are drawn along the line through x and
-    the next iterate, or through x along the first axis if x is stationary.
+    The stationary point of the parabola is the next iterate of the fixed-point iteration. If the
+    parabola lies above the objective, that point is its minimum, and the objective is smaller there
+    than at x; the title says whether it lies above in the plot. In more than one dimension both are
+    drawn along the line through x and the next iterate, or through x along the first axis if x is
+    stationary.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from mercer.preimages._result import Certificate, Verdict, undecided
 from mercer.rigor import EPS, Interval, profile_ranges, spectral_norms, up
 from mercer.space import Element
 
-_WHOLE = 64  # dimensions up to which Hessians are written out
+_WHOLE = 64  # dimensions up to which Hessians are formed
 _NUMBERS = 1 << 22  # in the Hessians, or gradients, of one block
 _FEW = 16 * EPS  # relative error of a few operations
 _WHOLE_MAP = 1000  # columns up to which a map is multiplied out to see whether it is onto
@@ -26,12 +26,12 @@ _WHOLE_MAP = 1000  # columns up to which a map is multiplied out to see whether 
 def certify(psi: Element, X: Any, *, eigenvalues: bool | None = None) -> Certificate:
     """Prove what can be proved about points as local minimisers of k(x, x)/2 - psi(x).
 
-    With smallest Hessian eigenvalue >= m > 0, Hessian Lipschitz constant M and gradient g, all with
-    their rounding, h = |g| M / m^2 < 1/2 proves that a minimiser lies within
+    With smallest Hessian eigenvalue >= m > 0, Hessian Lipschitz constant M and gradient g, rounding
+    included, h = |g| M / m^2 < 1/2 proves that a minimiser lies within
     2 |g| / (m + m sqrt(1 - 2h)) of the point (Newton-Kantorovich). A negative eigenvalue proves
     that the point is not a minimiser. A point of the element with coefficient a, where the kernel
     has a cusp of slope eta, is a minimiser if the gradient of all other terms is below eta a, and
-    not if a < 0.
+    is not if a < 0.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def certify_state(
         or np.any(state.shift)
         or np.any(state.cusp)
     ):
-        state = None  # not sums to rounding, or subgradients
+        state = None  # not accurate to rounding, or subgradients
     size = max(1, _NUMBERS // X.shape[1] ** (1 + whole))
     plain = options(tolerance=0.0, engine=None if now.engine == "spectral" else now.engine)
     with plain, np.errstate(all="ignore"):
@@ -118,8 +118,8 @@ def _certificate(
 ) -> tuple[Array, ...]:
     """Verdicts, radii and bounds on the smallest eigenvalue of one block.
 
-    Where a bound on the rounding that needs no pass over the points leaves something open, those
-    points are done again with one that does.
+    A cheap bound on the rounding, which needs no pass over the points, is tried first; points that
+    it leaves undecided are checked again with a bound that takes such a pass.
     """
     if state is None:
         owners = np.arange(len(X)) if psi.batch is not None else np.zeros(len(X), dtype=int)
@@ -155,7 +155,7 @@ def _norms(g: Array) -> Array:
 
 
 def _facts_of_values(norm: Array, H: Array, gradient_error: Array, hessian_error: Array) -> _Facts:
-    """From the eigenvalues of Hessians, which come out to within 10 d eps |H|."""
+    """From the eigenvalues of Hessians, which are computed to within 10 d eps |H|."""
     finite = np.isfinite(H).all(axis=(1, 2)) & np.isfinite(hessian_error)
     H = np.where(finite[:, None, None], H, 0.0)
     smallest = np.linalg.eigvalsh(H)[:, 0]
@@ -212,15 +212,15 @@ def _decided(
 def _decide_cusps(
     psi: Element, X: Array, norm: Array, cusp: Array, result: tuple[Array, ...]
 ) -> None:
-    """Where a point of the element is: a minimum if its pull outweighs the rest."""
+    """At points of the element: a minimum if the pull of the cusp outweighs the rest."""
     verdict, radius, low = result
     at = np.flatnonzero(cusp != 0)
     verdict[at], radius[at], low[at] = Verdict.UNDECIDED, np.nan, np.nan
-    real = (np.abs(cusp) > 1e-12 * psi.coef.sizes)[at]  # not what opposite ones leave
+    real = (np.abs(cusp) > 1e-12 * psi.coef.sizes)[at]  # not the rounding of opposite ones
     slope = rigor.cusp_slope(psi.kernel.program)
     pull = slope * spectral_norms(psi.kernel.program, X.shape[1])[1] if slope > 0 else 0.0
     stays = real & (norm[at] < pull * cusp[at] * (1.0 - 1e-10))
-    if slope > 0:  # psi has a peak there, and one of negative weight is a pit
+    if slope > 0:  # psi has a peak there, or a pit if the weight is negative
         verdict[at[real & (cusp[at] < 0)]] = Verdict.NOT_A_MINIMUM
     verdict[at[stays]], radius[at[stays]] = Verdict.PROVED_MINIMUM, 0.0
 
@@ -229,7 +229,7 @@ def _local_lipschitz(psi: Element, X: Array, reach: Array) -> Array:
     """A Lipschitz constant of the Hessian within `reach` of each point, for kernels f(<x, y>).
 
     With R = |x| + reach and |x_i| <= S the third derivative is at most
-    6 f''(u) R + 4 f'''(u) R^3 + |a|_1 f'''(t) S^3 for some u in [0, R^2] and |t| <= R S, in sizes.
+    6 f''(u) R + 4 f'''(u) R^3 + |a|_1 f'''(t) S^3 in size, for some u in [0, R^2] and |t| <= R S.
     """
     program = psi.kernel.program
     norm = spectral_norms(program, X.shape[1])[0] * (1.0 + _FEW)

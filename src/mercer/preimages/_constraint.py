@@ -111,7 +111,7 @@ class Ball(Region):
         return np.where(free, self.centre + gap * factor[:, None], X)
 
     def tangent(self, X: Array, V: Array, free: Array) -> Array:
-        """On the sphere, without what points outward."""
+        """V on the sphere, without its outward component."""
         gap = X - self.centre
         on = np.linalg.norm(gap, axis=1) >= self.radius * (1 - 1e-12)
         normal = np.where(free, gap, 0.0)
@@ -204,7 +204,7 @@ class Constraint:
         return X if self.region is None else self.region.project(X, free)
 
     def restrict(self, state: State, owners: Array) -> State:
-        """Derivatives along what may move: held rows and columns of the Hessian are those of I."""
+        """Derivatives in feasible directions; held rows and columns of the Hessian are as in I."""
         free = self.free(state.points, owners)
         downhill = np.where(free, -state.gradient, 0.0)
         if self.region is not None:

@@ -56,8 +56,8 @@ def preimage_objective(psi: Element, X: Any) -> Array:
 def preimage_gradient(psi: Element, X: Any) -> Array:
     """Return the gradient of k(x, x)/2 - psi(x) at the rows of X.
 
-    2 sum a_i k'(u_i) (x_i - x) for a radial kernel, f'(|x|^2) x - sum a_i f'(<x, x_i>) x_i for one
-    of the inner product. At a cusp the term of that point is left out. Honeine (2024, see
+    2 sum a_i k'(u_i) (x_i - x) for a radial kernel, f'(|x|^2) x - sum a_i f'(<x, x_i>) x_i for an
+    inner-product kernel. At a cusp the term of that point is left out. Honeine (2024, see
     `preimage`), equations (13) and (B.4); its example for the Gaussian has 2/s^2 in place of 1/s^2.
 
     Parameters
@@ -86,7 +86,7 @@ def preimage_hessian(psi: Element, X: Any) -> Array:
     """Return the Hessian of k(x, x)/2 - psi(x) at the rows of X.
 
     -2 sum a_i (k'(u_i) I + 2 k''(u_i) (x_i - x)(x_i - x)') for a radial kernel,
-    f' I + 2 f'' x x' - sum a_i f''_i x_i x_i' for one of the inner product. NaN at a cusp. Honeine
+    f' I + 2 f'' x x' - sum a_i f''_i x_i x_i' for an inner-product kernel. NaN at a cusp. Honeine
     (2024, see `preimage`), equations (19) and (B.6).
 
     Parameters
@@ -130,8 +130,8 @@ class Surrogate:
     curvature : float
         The Hessian of q is this times the identity.
     minimiser : ndarray of shape (d,)
-        Where q is stationary: the fixed-point step, also where value and derivatives underflow. NaN
-        where q is constant.
+        The stationary point of q: the fixed-point step, correct even where value and derivatives
+        underflow. NaN where q is constant.
     is_minimum : bool
         Whether q has a minimum there; else it is a maximum, or q is constant.
 
@@ -165,10 +165,10 @@ def surrogate(psi: Element, at: Any) -> Surrogate:
 
         q(x) = k(0)/2 - sum a_i (k(u_i) + k'(u_i) (|x - x_i|^2 - u_i)),
 
-    of Hessian -2 sum a_i k'(u_i) I. For a kernel f(<x, y>) likewise f by its tangent, of Hessian
-    f'(|at|^2) I. Its stationary point is the fixed-point step. It lies above the objective for
-    a_i >= 0 and convex radial profiles only (see `is_majorised`). Honeine (2024, see `preimage`),
-    Theorems 17 and 26, whose constant lacks f'(|x_t|^2) |x_t|^2 / 2.
+    with the Hessian -2 sum a_i k'(u_i) I. For a kernel f(<x, y>), f is replaced by its tangent
+    likewise, with the Hessian f'(|at|^2) I. Its stationary point is the fixed-point step. It lies
+    above the objective for a_i >= 0 and convex radial profiles only (see `is_majorised`). Honeine
+    (2024, see `preimage`), Theorems 17 and 26, whose constant lacks f'(|x_t|^2) |x_t|^2 / 2.
 
     Parameters
     ----------

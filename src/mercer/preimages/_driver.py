@@ -1,10 +1,10 @@
-"""The driver: one loop that walks a batch of searches downhill, for pre-images and mean shift.
+"""The driver: one loop for a batch of descents, used by pre-images and mean shift.
 
-A `State` holds the points of a batch, and the objective there with its derivatives. A method says
-three things as a `Search`: the state at some points (`at`), one step from there (`step`), and which
-rows stop and why (`stop`). `walk` does the rest: it keeps the rows that go on together, calls back,
-records paths, and gathers where each row ended. Mean shift (`methods.modes`) climbs f by descending
--f, with a step that needs no safeguard.
+A `State` holds the points of a batch, and the objective there with its derivatives. A method
+implements three functions of a `Search`: the state at some points (`at`), one step from there
+(`step`), and which rows stop and why (`stop`). `walk` does the rest: it keeps the unfinished rows
+together, calls back, records paths, and collects where each row ended. Mean shift (`methods.modes`)
+climbs f by descending -f, with a step that needs no safeguard.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mercer._status import Status
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Value and derivatives of the objective at each row; true ones are these times exp(shift).
+    """Value and derivatives of the objective at each row, to be multiplied by exp(shift).
 
     Shapes are (m, d) for points and gradients, (m, d, d) for Hessians, else (m,); derivatives are
     None if they were not asked for.
@@ -57,7 +57,7 @@ class State:
         return cls(*parts)
 
     def updated(self, rows: Array, other: State) -> State:
-        """A copy in which some rows are those of another state; parts that one lacks are left."""
+        """A copy with some rows of another state; parts that one of them lacks are None."""
         out: list[Any] = []
         for name in _PARTS:
             mine, theirs = getattr(self, name), getattr(other, name)
@@ -102,7 +102,7 @@ _PARTS = tuple(State.__dataclass_fields__)
 
 
 def smallest_subgradients(rest: Array, norm: Array, pull: Array) -> Array:
-    """The subgradients of smallest norm at cusps: what a cusp can balance is taken away.
+    """The subgradients of smallest norm at cusps: gradients minus what a cusp can balance.
 
     Near a data point x_j with a cusp the objective is F + <rest, h> + pull |h|, so the smallest is
     max(0, 1 - pull / |rest|) rest. With it the fixed-point step is that of Vardi and Zhang, The
@@ -135,15 +135,16 @@ def row_products(a: Array, b: Array) -> Array:
 class Stop:
     """Which rows stop, and why."""
 
-    residual: Array  # how far each row is from having converged; callbacks are told the largest
-    ended: Sequence[tuple[Status, Array]]  # masks of rows; where they overlap, the last one holds
+    residual: Array  # how far each row is from convergence; callbacks get the largest
+    ended: Sequence[tuple[Status, Array]]  # masks of rows; where they overlap, the last one wins
 
 
 class Search(ABC):
     """One step from every row of a batch, and when to stop; `walk` runs it.
 
-    `rows` are the numbers of the rows that are still walked, in the order of the starts. What a
-    search remembers about each row it cuts in `keep`, so that its arrays stay aligned with `rows`.
+    `rows` are the indices of the rows that are still running, in the order of the starts. A search
+    that remembers something about each row selects it in `keep`, so that its arrays stay aligned
+    with `rows`.
     """
 
     max_iter: int
@@ -151,7 +152,7 @@ class Search(ABC):
 
     @abstractmethod
     def at(self, points: Array, rows: Array) -> State:
-        """The function that descends, at one point for each row."""
+        """The objective and its derivatives, at one point for each row."""
 
     @abstractmethod
     def step(self, state: State, rows: Array) -> State:
@@ -159,21 +160,21 @@ class Search(ABC):
 
     @abstractmethod
     def stop(self, state: State, rows: Array, iteration: int) -> Stop:
-        """Say which rows have arrived, or cannot go on, after this many steps."""
+        """Say which rows have converged, or cannot go on, after this many steps."""
 
     def checkpoint(self, points: Array) -> Place:
         """Where a walk from these points keeps its state for checkpoints."""
         return Place(None)
 
     def remembered(self) -> Kept:
-        """What `take_up` needs to go on, beside the state of the walk."""
+        """What `take_up` needs to go on, besides the state of the walk."""
         return {}
 
     def take_up(self, found: Kept) -> None:  # noqa: B027 - as `keep`
         """Go on from the memory of an earlier run."""
 
     def keep(self, going: Array) -> None:  # noqa: B027 - most searches remember nothing
-        """Forget the rows that are not going, a mask of those that were walked so far."""
+        """Forget the rows that do not go on; `going` is a mask of those walked so far."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,9 +204,8 @@ def walk(
     ends: list[tuple[Array, State]] = []
     path = []
     place, first = Place(None) if record else search.checkpoint(points), 0
-    if place.found is None:
-        state = search.at(points, rows)
-    else:
+    state = search.at(points, rows)  # sums are prepared for their first queries, also later
+    if place.found is not None:
         first, status, n_iter = _taken_up(search, place.found)
         ends = _parts_of(place.found, "ended")
         rows, state = _parts_of(place.found, "walked")[0]

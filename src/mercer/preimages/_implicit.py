@@ -1,8 +1,8 @@
 """Pre-images of elements on tensors: solved in NumPy, differentiated implicitly.
 
-A pre-image x is where grad_x J(x, theta) = 0, J the objective and theta the points and coefficients
-of the element. So dx = -H^-1 d(grad_x J), with H the Hessian of J in x: gradients of x need one sum
-and one linear system, however many steps the search took.
+A pre-image x solves grad_x J(x, theta) = 0, with J the objective and theta the points and
+coefficients of the element. So dx = -H^-1 d(grad_x J), with H the Hessian of J in x: gradients of x
+need one sum and one linear system, however many steps the search took.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BORDER = 1e-3  # of the radius of an open ball: nearer to the sphere x may be h
 
 
 def on_host(psi: Element) -> Element:
-    """The same element in NumPy, without its history."""
+    """The same element in NumPy, without its gradient history."""
     coef = psi.coef.rebuilt([host(a) for a in psi.coef.arrays])
     return Element(psi.kernel, host(psi.points), coef, psi.batch)
 
@@ -43,7 +43,7 @@ def on_host(psi: Element) -> Element:
 def with_tensors(
     found: PreImage, psi: Element, objective: Objective | None, region: Any, fixed: Any
 ) -> PreImage:
-    """The result with its points as a tensor, which knows its derivative if torch asks for one."""
+    """The result with its points as a tensor, which has a derivative if torch tracks one."""
     xp, X = namespace(psi.points), psi.points
     points = xp.asarray(np.array(found.points), dtype=X.dtype, device=X.device)
     if not is_tracked(X, *psi.coef.arrays):

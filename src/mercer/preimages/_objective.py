@@ -19,7 +19,7 @@ class Objective(ABC):
     """A function of x for each element of a batch, with derivatives.
 
     Where the kernel is radial, values and derivatives come with a logarithmic scale per row (see
-    `State.shift`), so that the way downhill is known where every kernel value underflows.
+    `State.shift`), so that the descent direction is known where every kernel value underflows.
     """
 
     max_order: int = 2  # derivatives that are available
@@ -152,7 +152,7 @@ class Projected(Objective):
 
 
 class ElementSums:
-    """Values and derivatives of the elements of a batch, each at rows of its own.
+    """Values and derivatives of the elements of a batch, each at its own rows.
 
     The sum of a single element is prepared once; it also runs on every engine. Sums of radial
     kernels are `shifted` where they underflow, see `State.shift`.
@@ -179,10 +179,10 @@ class ElementSums:
 
 
 def _state(points: Array, f: engine.Fields, single: bool, negated: bool = False) -> State:
-    """What the engine returns; of the tables of a `single` element their only column.
+    """The engine's fields as a state; for a `single` element, the only column of each table.
 
     The stiffness is the sum of coefficients times the derivative of the profile. With `negated`
-    (in place: the engine's arrays are new) the state of -psi for a radial kernel.
+    (in place: the engine's arrays are new), the state of -psi for a radial kernel.
     """
     slope = f.slopes[0] if f.gradient is not None and len(f.slopes) == 1 else None
     value, gradient, hessian, slope, cusp = (

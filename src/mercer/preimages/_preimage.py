@@ -33,7 +33,7 @@ from mercer.space._points import concatenated
 _BYTES = 1 << 28  # of arrays with one row per search that a block may hold
 _NEWTON_DIMENSIONS = 20  # above it a Hessian per step costs more than it saves
 _INSIDE = 1.0 - 1e-6  # of the radius of an open ball
-_STARTS, _MORE_STARTS = 2, 12  # where all of the first lead to infinity
+_STARTS, _MORE_STARTS = 2, 12  # the second if all starts lead to infinity
 _BENT = 1e-6  # of the largest curvature: a critical point that bends down by more is left
 
 
@@ -60,7 +60,7 @@ def preimage(
     Parameters
     ----------
     psi : Element
-        One element or a batch; a batch is worked on in blocks of bounded memory.
+        One element or a batch; a batch is processed in blocks of bounded memory.
     solver : Solver, optional
         `FixedPoint`, `Newton`, `LBFGS`, `GradientDescent`, `MM`, `ClosedForm`, `Distances`,
         `Candidates`, `Global`, or a fitted `LearnedMap`. By default `Newton` up to 20 dimensions
@@ -69,11 +69,11 @@ def preimage(
     objective : Objective, optional
         `Nearest()` by default; `Collinear()` or `Projected(plane)`.
     start : array_like of shape (d,), (b, d) or (s, b, d), optional
-        Where to start, instead of the default: the noisy input, if there is one. With s starts per
-        element the best end is kept.
+        Starting points in place of the default, such as the noisy input. With s starts per element
+        the best result is kept.
     n_starts : int, optional
-        Without `start`: the weighted mean of the points and the best `n_starts` - 1 of the points
-        that lie apart; 2 by default.
+        Number of starts if `start` is not given: the weighted mean of the points, and the
+        `n_starts` - 1 best of the points that lie apart; 2 by default.
     region : Box, Ball or Simplex, optional
         Where the pre-image must lie; by default anywhere, or in the ball on which a kernel such
         as `Geometric` is defined.
@@ -151,7 +151,7 @@ def preimage(
     size = _block(chosen, whole.dim, count if starts is None else starts.shape[0])
     single = not is_sparse(psi.points) and getattr(psi.points, "dtype", None) == np.float32
     how: Any = (count, random_state, history, callback)
-    with np.errstate(all="ignore"):  # the status tells where numbers overflow
+    with np.errstate(all="ignore"):  # the status reports overflow
         found = None if isinstance(chosen, IterativeSolver) else chosen.solve(whole, starts)
         parts = []
         for rows in pieces(whole.batch, whole.batch if history else size):
@@ -212,7 +212,7 @@ def _searched(
     history: bool,
     callback: Callback | None,
 ) -> SolverResult:
-    """Where the search ends; a guarded one starts again after escapes and at saddles."""
+    """Where the search ends; a guarded one restarts after escapes and at saddles."""
     begin = default_starts(problem, count, random_state) if starts is None else starts
     found = solver.solve(problem, begin, history=history, callback=callback)
     if not solver.guarded:
@@ -225,7 +225,7 @@ def _searched(
 
 
 def _off_saddles(problem: Problem, solver: IterativeSolver, found: SolverResult) -> SolverResult:
-    """Rows that converged where the objective bends down start again on both sides."""
+    """Restart rows that converged where the objective bends down, on both sides."""
     rows = np.flatnonzero(found.status == Status.CONVERGED)
     curved = problem.objective.max_order == 2 and problem.constraint.is_free
     if not curved or not rows.size or problem.dim > _NEWTON_DIMENSIONS or found.state is None:
@@ -246,7 +246,7 @@ def _off_saddles(problem: Problem, solver: IterativeSolver, found: SolverResult)
 def _again(
     part: Problem, solver: IterativeSolver, starts: Array, found: SolverResult, rows: Array
 ) -> SolverResult:
-    """Search again for some rows, from other starts; what was evaluated before counts."""
+    """Search again for some rows, from other starts; earlier evaluations are counted too."""
     other = solver.solve(part, starts)
     before = found.status, found.n_iter, found.n_evaluations
     status, n_iter, n_evaluations = (np.array(array) for array in before)
@@ -260,7 +260,7 @@ def _again(
 
 
 def _block(solver: Solver, dim: int, starts: int) -> int:
-    """How many elements are worked on at once."""
+    """How many elements are processed at once."""
     order = getattr(solver, "order", 1)
     per_row = dim * (16 + 2 * getattr(solver, "pairs", 0)) + (4 * dim**2 if order == 2 else 0)
     return int(np.clip(_BYTES // (8 * max(1, per_row) * starts), 16, 8192))

@@ -1,4 +1,4 @@
-"""Problem: elements to bring back, the objective, the constraint, lengths, and starting points."""
+"""Pre-image problems: elements, objective, constraint, length scales, and starting points."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from mercer.preimages._objective import ElementSums, Nearest, Objective
 from mercer.rigor import cusp_slope, gradient_bound
 from mercer.space import Element, feature
 
-_TRIED = 2048  # points of an element that are looked at for a start
+_TRIED = 2048  # points of an element that are tried as starts
 
 
 class Problem:
-    """A batch of elements to bring back, with points in float64, an objective and a constraint."""
+    """A batch of elements with points in float64, an objective and a constraint."""
 
     def __init__(self, psi: Element, objective: Objective, constraint: Constraint) -> None:
         self.psi, self.objective, self.constraint = psi, objective, constraint
@@ -34,7 +34,7 @@ class Problem:
         self.is_smooth = psi.kernel.domain.is_vector and self.program.has_derivatives
 
     def part(self, rows: Any) -> Problem:
-        """The problem of some of the elements, a slice or an array of their numbers."""
+        """The problem for some of the elements, given as a slice or an array of indices."""
         index = np.arange(self.batch)[rows]
         if len(index) == self.batch:
             return self
@@ -111,16 +111,16 @@ class Problem:
         return spread(X) or float(np.sqrt((X[:1] ** 2).sum())) or 1.0
 
     def image(self, vectors: Array) -> Array:
-        """Vectors A v where the kernel measures them; several variables side by side."""
+        """The vectors A v that the kernel measures; several variables side by side."""
         if len(self._maps) == 1:
             return np.asarray(engine.apply_all(self._maps[0], vectors))
         return np.concatenate([engine.apply_all(maps, vectors) for maps in self._maps], axis=1)
 
     @cached_property
     def extent(self) -> tuple[Array, float]:
-        """The mean of the points and their reach, where the kernel measures distances.
+        """The mean of the points Ax that the kernel measures, and their reach.
 
-        The reach is the largest distance from the mean (a bound on it for sparse points), and the
+        The reach is the largest distance from the mean (a bound on it for sparse points), plus the
         length of the kernel. Kernels that are not profiles of distances have an origin: their reach
         is measured from there as well.
         """
@@ -150,7 +150,7 @@ class Problem:
 
     @cached_property
     def gradient_bounds(self) -> Array:
-        """A bound on gradients for each element, what they are compared with."""
+        """A bound on the gradient of each element, with which gradients are compared."""
         bound = np.asarray(gradient_bound(self.psi), dtype=float)
         if not np.isfinite(bound).all():  # infinite at the points
             bound = self.psi.coef.sizes
@@ -197,7 +197,7 @@ class Problem:
 
 
 def _along_first_axis(points: Any, size: Array) -> Any:
-    """Steps of these sizes along the first axis, as sparse as the points."""
+    """Steps of these sizes along the first axis, sparse if the points are."""
     if is_sparse(points):
         from scipy.sparse import csr_array
 
@@ -217,10 +217,10 @@ def spread(X: Any) -> float:
 
 
 def kernel_length(program: Program) -> float:
-    """The length over which a radial kernel falls; infinite where it has none.
+    """The length over which a radial kernel falls; infinite if it has none.
 
-    sqrt(-k(0) / 2 k'(0)), which is the length scale of a Gaussian; with a cusp of slope eta at
-    distance zero k(0) / eta, the length scale of a Laplace kernel.
+    sqrt(-k(0) / 2 k'(0)), which is the length scale of a Gaussian; or, with a cusp of slope eta at
+    distance zero, k(0) / eta, the length scale of a Laplace kernel.
     """
     if program.kind != "radial":
         return np.inf
@@ -235,7 +235,7 @@ def kernel_length(program: Program) -> float:
 
 
 def given_starts(start: Any, batch: int, dim: int) -> Array:
-    """Check what the user gave: (d,), (b, d), or (s, b, d) for several starts per element."""
+    """Check the user's starts: (d,), (b, d), or (s, b, d) for several starts per element."""
     array = np.asarray(plain(start, "start"))
     if array.ndim == 1:
         array = array[None, :]
@@ -253,7 +253,7 @@ def given_starts(start: Any, batch: int, dim: int) -> Array:
 def default_starts(problem: Problem, count: int, random_state: Any) -> Array:
     """The weighted mean and the `count` - 1 best points of the element that lie apart, (s, b, d).
 
-    Up to 2,048 points are looked at, drawn at random where there are more.
+    Up to 2,048 points are tried, drawn at random if there are more.
     """
     X, n = problem.psi.points, n_rows(problem.psi.points)
     if n > _TRIED:
@@ -272,8 +272,8 @@ def default_starts(problem: Problem, count: int, random_state: Any) -> Array:
 def _apart(X: Array, values: Array, count: int) -> Array:
     """For each element its best point, then the best that is far from it, and so on, (s, b, d).
 
-    Far means farther than half the root mean squared distance of the points from their mean; where
-    no such point is left, the best one comes again.
+    Far means farther than half the root mean squared distance of the points from their mean; if no
+    such point is left, the best one is repeated.
     """
     Z = X - X.mean(axis=0)
     squares = np.sum(Z**2, axis=1)

@@ -33,7 +33,7 @@ class Verdict(Enum):
 
     @property
     def plain(self) -> str:
-        """The same for readers who do not know the method."""
+        """The verdict in plain words, for readers who do not know the method."""
         return _PLAIN[self]
 
 
@@ -50,7 +50,7 @@ _SHOWN = 5  # numbers of a point that are shown
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """What is proved about each pre-image; see `certify`, which says it for any points.
+    """What is proved about each pre-image; see `certify`, which computes it for any points.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Certificate:
 
 @dataclass(frozen=True, eq=False)
 class PreImage(Framed, Summarised):
-    """Pre-images of one element or a batch; everything has one row per element.
+    """Pre-images of one element or a batch; all attributes have one row per element.
 
     Attributes
     ----------
@@ -96,10 +96,10 @@ class PreImage(Framed, Summarised):
     status : object array of `Status`, shape (b,)
     n_iter : array of shape (b,)
     n_evaluations : array of shape (b,)
-        Kernel sums at a point (value and derivatives at once) that the search took.
+        The number of kernel sums (value and derivatives at once) that the search took.
     certificate : Certificate
     history : History or None
-        The path, where it was asked for.
+        The path, if it was asked for.
     header : Header or None
         The names of the columns, if the points of the element were given as a frame.
 
@@ -171,7 +171,7 @@ class PreImage(Framed, Summarised):
 class History:
     """The path of every search: one entry per iteration, NaN once a row has stopped.
 
-    If the search started again off a saddle or after an escape, this is the path of the first one.
+    If the search restarted off a saddle or after an escape, this is the path of the first one.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
-"""Solvers: the base class of all ways to find a pre-image, and those that iterate.
+"""Solvers: the base classes of all methods for pre-images, and of those that iterate.
 
-An iterative solver says where to go (`direction`). `_Descent` walks there if the objective falls
-enough (Armijo), else less far, and `_stopping.py` says when a row has ended. The loop is
+An iterative solver proposes a step (`direction`). `_Descent` takes it, shortened until the
+objective falls enough (Armijo), and `_stopping.py` decides when a row has ended. The loop is
 `_driver.walk`.
 """
 
@@ -22,7 +22,7 @@ from mercer.preimages._problem import Problem
 from mercer.preimages._result import History
 from mercer.preimages._stopping import StoppingRule
 
-_ARMIJO = 1e-4  # of the fall that the slope promises: the usual choice (Nocedal and Wright, 3.1)
+_ARMIJO = 1e-4  # of the fall that the slope predicts: the usual choice (Nocedal and Wright, 3.1)
 _KINKS = 20  # short steps across a kink, or in place, after which the search has ended there
 _SHORTENINGS = 40  # after which a step is below rounding: each at least halves it
 
@@ -62,7 +62,7 @@ class SolverResult:
 
     Attributes
     ----------
-    points : array of shape (b, d), or what the kernel takes for points
+    points : array of shape (b, d), or other points of the kernel's domain
     status : object array of `Status`, shape (b,)
     n_iter, n_evaluations : arrays of shape (b,)
     history : History or None
@@ -85,7 +85,7 @@ class SolverResult:
 
     @classmethod
     def computed(cls, points: Any) -> SolverResult:
-        """Points that came without iterating."""
+        """Points that were computed without iterating."""
         zeros = np.zeros(len(points), dtype=int)
         return cls(points, np.full(len(points), Status.COMPUTED, dtype=object), zeros, zeros)
 
@@ -131,7 +131,7 @@ class IterativeSolver(Solver):
         history: bool = False,
         callback: Callback | None = None,
     ) -> SolverResult:
-        """Walk from every start; keep the best end of each element."""
+        """Search from every start; keep the best result for each element."""
         s, b, d = start.shape
         search = _Descent(self, problem, np.tile(np.arange(b), s))
         begin = start.reshape(s * b, d).astype(float)
@@ -179,7 +179,7 @@ class _Descent(Search):
         self.kinks = self.kinks[going]
 
     def step(self, state: State, rows: Array) -> State:
-        """Move every row downhill; after a failure along the steepest descent."""
+        """Move every row downhill; after a failure, along the steepest descent."""
         direction = self.solver.direction(self.problem, state, self.owners[rows], self.memory)
         if not self.solver.guarded:
             return self.at(state.points + direction, rows)
@@ -200,7 +200,7 @@ class _Descent(Search):
         return new
 
     def _line_search(self, state: State, rows: Array, direction: Array) -> tuple[State, Array]:
-        """Backtrack until the objective falls by a part of what the slope promises."""
+        """Backtrack until the objective falls by a fraction of what the slope predicts."""
         new, moved = state, np.zeros(len(rows), dtype=bool)
         t = np.ones(len(rows))
         todo = np.arange(len(rows))
@@ -234,7 +234,7 @@ class _Descent(Search):
         return new, moved
 
     def _snap(self, state: State, rows: Array) -> State:
-        """Where the kernel has cusps minimisers may be points of the element: try the nearest."""
+        """Where the kernel has cusps, minimisers may be points of the element: try the nearest."""
         if not self.problem.has_point_cusps or not self.problem.constraint.is_free:
             return state
         tried = self.at(self.problem.nearest_point(state.points), rows)

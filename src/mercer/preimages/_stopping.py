@@ -14,10 +14,10 @@ from mercer.preimages._problem import Problem
 from mercer.rigor import lipschitz
 from mercer.space import feature
 
-_BULK = 1e-4  # of sum |a_i| k(0): objectives above are not tails
+_BULK = 1e-4  # of sum |a_i| k(0): larger objectives are not in the tails
 _STILL = 1e-6  # of the distance: a fixed-point step that is shorter leads nowhere
-_NEAR = 1e-3  # of k(0): kernel values above mean that a point of the element is near
-_TAIL = 1e6  # times the objective: sizes of its terms above are those of other places
+_NEAR = 1e-3  # of k(0): larger kernel values mean that a point of the element is near
+_TAIL = 1e6  # times the objective: larger bounds on its terms are attained elsewhere
 _OUTSIDE = 10.0  # times the reach of the points: psi is about (sum a_i) k(distance) from there on
 _FAR = 1e8  # times their reach: nothing is found beyond
 _JUMP = 1e-6  # of a bound on gradients: smaller changes may be rounding
@@ -27,14 +27,14 @@ _ROUNDING = 8 * np.finfo(float).eps
 
 
 class StoppingRule:
-    """Says which rows have converged, have escaped to infinity, or left the range of numbers."""
+    """Decides which rows have converged, escaped to infinity, or become NaN or infinite."""
 
     def __init__(self, problem: Problem, tol: float) -> None:
         self.problem, self.tol = problem, tol
-        self.flat = max(tol, 1e-8)  # below the root of rounding the objective cannot tell
+        self.flat = max(tol, 1e-8)  # below the root of eps the objective cannot tell points apart
 
     def __call__(self, state: State, owners: Array, stuck: Array | None = None) -> Stop:
-        """Which rows stop; residuals are gradients over the size they are compared with.
+        """Which rows stop; residuals are gradients divided by the size they are compared with.
 
         Rows that are stuck could not be moved, so they have converged or stalled.
         """
@@ -52,7 +52,7 @@ class StoppingRule:
             small |= stuck & (residual <= self.flat)
         small &= ~broken
         if state.cusp is not None:
-            small &= state.cusp >= 0  # at a point with a negative coefficient psi has a cusp down
+            small &= state.cusp >= 0  # psi has a downward cusp where the coefficient is negative
         middle, reach = self.problem.extent
         away = self.problem.image(state.points) - middle
         distance = row_norms(away)
@@ -72,14 +72,14 @@ class StoppingRule:
         return Stop(np.where(broken, 0.0, residual), ended)
 
     def level(self, rise: Array, new: State, old: State, owners: Array) -> Array:
-        """Steps whose change is rounding, but that make the gradient smaller."""
+        """Steps that change the objective only by rounding, but reduce the gradient."""
         falling = new.gradient_norm < old.gradient_norm
         return np.asarray((rise <= self._rounding(old, owners)) & falling)
 
     def idle(self, old: State, new: State, owners: Array) -> Array:
-        """Steps whose change is rounding, and that do not make the gradient smaller.
+        """Steps that change the objective only by rounding, and do not reduce the gradient.
 
-        It takes some to leave a maximum; but two points may also follow each other for ever.
+        Some are needed to leave a maximum; but two points may also alternate for ever.
         """
         level = np.abs(new.rise_from(old)) <= self._rounding(old, owners)
         return np.asarray(level & ~(new.gradient_norm < old.gradient_norm))
@@ -114,8 +114,8 @@ class StoppingRule:
         A small gradient proves nothing in the tails. Among the points of the element a row has
         arrived if the objective differs from its limit at infinity, or the fixed-point step is
         tiny, or a point is near. It has left if psi is at most its limit and no point is near.
-        Outside of the points psi is about a multiple of k(distance): a row has arrived if the
-        fixed-point step is short against the distance, and has left if it goes outward.
+        Outside the points psi is about a multiple of k(distance): a row has arrived if the
+        fixed-point step is short compared to the distance, and has left if it goes outward.
         """
         reach = self.problem.extent[1]
         outside = distance > _OUTSIDE * reach
@@ -147,7 +147,7 @@ class StoppingRule:
     @cached_property
     def _sizes(self) -> Array:
         """sum_i |a_i| times the largest |k| over the reach of the points, per element."""
-        largest, u = 1.0, np.array([0.0, min(self.problem.extent[1], 1e150) ** 2])  # a number
+        largest, u = 1.0, np.array([0.0, min(self.problem.extent[1], 1e150) ** 2])  # finite
         if self.problem.program.kind == "radial":
             largest = np.abs(engine.profile_at(self.problem.program.profile, u)[0]).max()
         return np.asarray(self.problem.psi.coef.sizes * largest)
@@ -164,6 +164,6 @@ class StoppingRule:
         """The limit of a radial kernel at infinity; 0 for those that grow with the distance."""
         if self.problem.program.kind != "radial":
             return 0.0
-        far = min(1e75 * self.problem.extent[1], 1e150)  # its square is a number
+        far = min(1e75 * self.problem.extent[1], 1e150)  # its square is finite
         (limit,) = engine.profile_at(self.problem.program.profile, np.array([far**2]))[0]
         return float(limit) if abs(limit) <= abs(self.problem.program.value_at_zero) else 0.0

@@ -22,7 +22,7 @@ def cut(text: Any) -> str:
 
 
 def telling_columns(X: Array, labels: Array | None = None) -> tuple[int, int]:
-    """The two columns that differ most: between groups, or at all, in their own spread."""
+    """The two columns that vary most: between groups in units of their spread, or overall."""
     if X.shape[1] < 2:
         return 0, 0
     size = np.std(X, axis=0)

@@ -1,4 +1,4 @@
-"""Parameters of an object as text, and the code that makes it again."""
+"""Parameters of an object as text, and the code that recreates it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def parameters_of(obj: Any) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def code_of(obj: Any) -> str:
-    """A program that makes the object again from its data."""
+    """A program that recreates the object from its data."""
     if isinstance(obj, TestResult):
         return _program(methods, obj.call.partition("(")[0], f"result = {obj.call}")
     if isinstance(obj, PreImage):

@@ -28,8 +28,8 @@ except ImportError as error:
 class Report:
     """A written report, made by `mercer.report`.
 
-    Notebooks show it. `save` writes it to a file that needs no network and no program but a
-    browser; it has no scripts, and its pictures are inside.
+    Notebooks show it. `save` writes it to a file that needs only a browser, and no network; it has
+    no scripts, and contains its pictures.
 
     Attributes
     ----------
@@ -112,8 +112,8 @@ def report(
     ----------
     obj : fitted estimator of mercer, TestResult or PreImage
     data : optional
-        For an estimator, rows to apply it to, such as those of the fit or those set aside: more
-        is said and drawn. For a pre-image, the element.
+        For an estimator, rows to apply it to, such as those of the fit or held-out ones, for more
+        facts and pictures. For a pre-image, the element.
     target : array_like, optional
         Classes or numbers of the rows, for estimators that predict them; colours for others.
     names : sequence of str, optional

@@ -1,4 +1,4 @@
-"""What an estimator says about given rows, as facts."""
+"""Facts that an estimator finds about given rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mercer.exceptions import InputError
 
 
 def checked_target(model: Any, data: Any, target: Any) -> Any:
-    """Classes or finite numbers, if the model predicts such; a single column as a vector."""
+    """Classes or finite numbers, if the model predicts them; a single column as a vector."""
     if target is None or data is None:
         return target
     if len(target) != len(data):

@@ -1,4 +1,4 @@
-"""Experiments of the source papers: run them, and compare with what was printed.
+"""Experiments of the source papers: run them, and compare with the printed results.
 
 `mercer reproduce` is the command. Each `Experiment` returns a `Result`: a table, a figure, and the
 claims of the paper, each with a number found here and the interval that confirms it. The
@@ -40,7 +40,7 @@ EXPERIMENTS = (
 
 
 def find(name: str) -> Experiment:
-    """Return the experiment of this name.
+    """Return the experiment with this name.
 
     Parameters
     ----------

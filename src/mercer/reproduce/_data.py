@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer._array import Array
 
-# what to say where a file is missing
+# what to say if a file is missing
 ORIGINS = {
     "faithful.csv": "Old Faithful: write the data set faithful of R as CSV, with a header and the "
     "columns eruptions and waiting",

@@ -141,7 +141,7 @@ class Experiment:
     shown : str
         The number of its figure or table.
     setting : str
-        What the paper did, and what was chosen where it is silent.
+        What the paper did, and what was chosen here if the paper does not say.
     function : callable
         Takes the folder of data files, returns a `Result`.
     seconds : int

@@ -34,7 +34,7 @@ def _linear(train: Array, rows: Array, counts: tuple[int, ...]) -> list[Array]:
 def _kernel(plane: Subspace, kernel: Gaussian, rows: Array, n: int) -> Array:
     """Pre-images of the projections of rows on n kernel principal components.
 
-    Searches start at the rows. Where one runs off to infinity, the row is left as it is.
+    Searches start at the rows. If one runs off to infinity, the row is left as it is.
     """
     psi = plane.truncate(n).project(feature(kernel, rows))
     found = preimage(psi, PLAIN, start=rows)

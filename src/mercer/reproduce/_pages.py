@@ -31,9 +31,9 @@ class Outcome:
     Attributes
     ----------
     experiment : Experiment
-        What was to be run.
+        The experiment.
     result : Result or None
-        What came out.
+        Its result; None if it was skipped.
     missing : tuple of str
         Names of data files that were not found.
 

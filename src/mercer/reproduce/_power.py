@@ -1,4 +1,4 @@
-"""Power of kernel tests: simulations of the literature, and the figures published for them.
+"""Power of kernel tests: simulations from the literature, and the power published for them.
 
 Perturbed uniforms (Biggs, Schrab and Gretton, MMD-FUSE, 2023), dependence (the noisy shapes of the
 package hyppo and its MGC), and Stein discrepancies (Schrab, Guedj and Gretton, KSD aggregated
@@ -134,7 +134,7 @@ def _figure(rows: list[tuple[Cell, ...]]) -> Any:
 
 
 def standard_error(p: float, q: float) -> float:
-    """Of the difference of two shares of 200, from their mean, which is kept off 0 and 1."""
+    """The standard error of a difference of two shares of 200, with their mean kept off 0 and 1."""
     mean = min(max((p + q) / 2.0, 1.0 / REPETITIONS), 1.0 - 1.0 / REPETITIONS)
     return float(np.sqrt(2.0 * mean * (1.0 - mean) / REPETITIONS))
 

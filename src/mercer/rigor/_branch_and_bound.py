@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer._array import Array
 
-_CELLS, _HALVINGS = 10_000, 60  # that a proof on a line may hold at once, and cuts in two
+_CELLS, _HALVINGS = 10_000, 60  # of a proof on a line: cells at once, and rounds of halving
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ def branch_and_bound(
 ) -> tuple[Boxes, int]:
     """Examine boxes until none is left, the most promising ones first.
 
-    `examine` takes a batch and returns what is still open of it, with better bounds; that is cut
+    `examine` takes a batch and returns those that are still open, with better bounds; these are cut
     in two, along the longest side in lengths times `scale` (0 along axes that are not cut). Boxes
     with a bound of at least `ceiling()` are dropped. The root is cut into at least `start` boxes
     first, and at most `max_boxes` are examined in all. Returns the boxes that are left undecided
@@ -103,8 +103,8 @@ def negative_up_to(
 ) -> tuple[float, float | None]:
     """Prove that a function is negative from edges[0] on, and return how far.
 
-    `upper` bounds it on cells low <= x <= high, at first those between the edges, and `value` is
-    about its value at points. Returns the end of the part for which it is proved, and a point at
+    `upper` bounds it on cells low <= x <= high, at first those between the edges, and `value`
+    approximates it at points. Returns the end of the part for which it is proved, and a point at
     which the function is not negative, if one was found.
     """
     low, high = edges[:-1], edges[1:]

@@ -1,7 +1,7 @@
 """Bounds on the derivatives of psi = sum_i a_i k(x_i, .) that hold everywhere.
 
 Each is sum_i |a_i| times a supremum over all distances, taken once per profile. Suprema of first
-and second derivatives are found numerically, to about ten digits; that of third ones is enclosed.
+and second derivatives are found numerically, to about ten digits; those of third ones are enclosed.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _WHOLE_MAP = 1000  # up to this many columns a chain of maps is multiplied out
 def gradient_bound(psi: Element) -> Any:
     """Bound on the gradient of psi: |grad psi(x)| <= |a|_1 sup_r 2 r |k'(r^2)| for every x.
 
-    For k(Ax, Ay) times the spectral norm of A. The Gaussian gives |a|_1 / (s sqrt(e)), attained at
-    distance s; at a cusp the supremum is the limit for r -> 0.
+    For k(Ax, Ay) it is multiplied by the spectral norm of A. The Gaussian gives
+    |a|_1 / (s sqrt(e)), attained at distance s; at a cusp the supremum is the limit for r -> 0.
 
     Parameters
     ----------
@@ -41,10 +41,10 @@ def gradient_bound(psi: Element) -> Any:
     Returns
     -------
     float, or array of shape (b,)
-        Where the supremum is infinite because the slope grows with the distance (NegativeDistance
-        with p > 1), distances up to the diameter of the box around the points are taken; infinite
-        where it grows towards distance zero (p < 1). NaN for kernels that are not profiles of one
-        distance.
+        If the supremum is infinite because the slope grows with the distance (NegativeDistance with
+        p > 1), only distances up to the diameter of the box around the points are considered. If it
+        grows towards distance zero (p < 1), the bound is infinite. NaN for kernels that are not
+        profiles of one distance.
 
     References
     ----------
@@ -68,8 +68,9 @@ def gradient_bound(psi: Element) -> Any:
 def lipschitz(psi: Element) -> Any:
     """Lipschitz constant of the gradient: |a|_1 sup_u max(|2 k'(u)|, |2 k'(u) + 4 u k''(u)|).
 
-    The two are the eigenvalues of the Hessian of k(x_i, .), across and along x - x_i; for k(Ax, Ay)
-    times the squared spectral norm of A. 1 / L is a step with which gradient descent descends.
+    The two are the eigenvalues of the Hessian of k(x_i, .), across and along x - x_i. For k(Ax, Ay)
+    it is multiplied by the squared spectral norm of A. Gradient descent with the step 1 / L never
+    increases a function with this constant.
 
     Parameters
     ----------
@@ -147,7 +148,7 @@ def upward_curvature(program: Program) -> float:
 def spectral_norms(program: Program, dim: int) -> tuple[float, float]:
     """The largest and the smallest singular value of the map A of a program of one variable.
 
-    For a chain of maps in many columns bounds on them, the products of those of each map.
+    For a chain of maps in many columns, bounds on them: the products of those of each map.
     """
     largest, smallest = 1.0, 1.0
     maps: Any = program.maps

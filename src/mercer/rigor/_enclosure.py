@@ -47,7 +47,7 @@ class Terms:
         )
         a = np.bincount(group.reshape(-1), coef[used], len(X))
         weight = np.bincount(group.reshape(-1), np.abs(coef[used]), len(X))
-        # sums are rounded, which a weight other than |a| tells `weighed`
+        # a weight other than |a| tells `weighed` that the coefficient is rounded
         weight = np.where(count > 1, weight * (1 + 4 * EPS * count), weight)
         order = np.argsort(-a, kind="stable")
         return cls(program, X[order], a[order], weight[order], tuple(range(X.shape[1])))

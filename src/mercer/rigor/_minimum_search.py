@@ -21,7 +21,7 @@ from mercer.rigor._search_region import at_infinity, feature_bound, objective_sc
 
 _BATCH = 1024  # boxes that are split in one round
 _START = 64  # boxes the root is cut into
-_NEAR = 0.6  # a candidate this many widths outside a box may serve to expand at
+_NEAR = 0.6  # a candidate this many widths outside a box may be expanded at
 _CANDIDATES = 256
 _PAIRS = 1 << 18  # boxes times candidates that are compared at once
 
@@ -70,7 +70,7 @@ def minimise(
     """Find the global minimum over a region, with proof.
 
     The region low <= x <= high may be infinite. `gap` is relative to the size of the objective,
-    `starts` are candidates beside the points of the element, and `definite` says whether the
+    `starts` are candidates besides the points of the element, and `definite` says whether the
     kernel is positive definite.
     """
     with np.errstate(all="ignore"):
@@ -146,7 +146,7 @@ class MinimumSearch:
         self.points, self.values, self.cusps = X[keep], value[keep], cusps[keep]
 
     def descend(self, X: Array, steps: int = 30, polish: bool = False) -> None:
-        """Offer what damped Newton steps from the rows of X lead to, to rounding with `polish`.
+        """Offer the points that damped Newton steps from X lead to, to rounding with `polish`.
 
         They stay in the root, in which the objective varies by more than the gap.
         """
@@ -179,7 +179,7 @@ class MinimumSearch:
     def run(self, target: float, max_boxes: int) -> bool:
         """Search the root; True when nothing is left that could be better by more than the gap.
 
-        `target` is what need not be beaten, whatever is found.
+        Boxes that cannot beat `target` by more than the gap are dropped too.
         """
         scale = np.zeros(len(self.low))
         scale[self.objective.axes] = self.objective.scale
@@ -216,7 +216,7 @@ class MinimumSearch:
         return Boxes(low, high, bound)[alive & (bound < ceiling())]
 
     def _expansion_points(self, boxes: Boxes) -> tuple[Array, Array | None]:
-        """The best candidate in or near each box, else its centre; and the cusp it stands on."""
+        """The best candidate in or near each box, else its centre; and the cusp at that point."""
         low, high, e = boxes.low, boxes.high, boxes.centres
         cusp = np.full(len(low), -1)
         axes = self.objective.axes
@@ -249,7 +249,7 @@ class MinimumSearch:
 
 
 def _newton(g: Array, H: Array, at_low: Array, at_high: Array) -> tuple[Array, Array]:
-    """Steps -|H|^-1 g along the axes that are not blocked by a face, and the fall they promise."""
+    """Steps -|H|^-1 g along the axes that are not blocked by a face, and the fall they predict."""
     blocked = (at_low & (g > 0)) | (at_high & (g < 0))
     g = np.where(blocked, 0.0, g)
     H = np.where(blocked[:, :, None] | blocked[:, None, :], np.eye(g.shape[1]), H)

@@ -22,7 +22,7 @@ from mercer.rigor._profile_enclosure import ZERO, profile_ranges
 _TILE = 64  # boxes that share their near points
 _PAIRS = 1 << 15  # boxes times points that are worked on at once
 _SLACK = 1e-11  # of constants and norms that are rounded
-_GRID = 1200  # cells of squared distances on which the reach of a mode is looked for
+_GRID = 1200  # cells of squared distances on which the reach of a mode is searched
 
 
 class Local(NamedTuple):
@@ -34,7 +34,7 @@ class Local(NamedTuple):
 
 
 class Cutoff(NamedTuple):
-    """A squared distance beyond which terms hardly count, and bounds on what they add.
+    """A squared distance beyond which terms are negligible, and bounds on what they add.
 
     Per unit of weight, for values, and for entries of gradient and Hessian in scaled coordinates.
     """
@@ -68,7 +68,7 @@ class Density:
 
     @cached_property
     def cutoff(self) -> Cutoff:
-        """Where terms hardly count any more, for all of them together beside the smallest one."""
+        """Where all terms together are negligible beside the smallest one."""
         profile, a = self.terms.program.profile, self.terms.coef
         edges = self.widest * np.logspace(-8.0, 0.0, 161)
         beyond = Interval(edges, np.full(161, self.widest))
@@ -110,7 +110,7 @@ class Density:
         return near, Local(*(Interval.joined(column) for column in zip(*parts, strict=True)))
 
     def _tiles(self, low: Array, high: Array) -> Iterator[tuple[slice, Terms, float]]:
-        """Boxes in reach, a few at a time: the terms that count there, the weight of the others."""
+        """Boxes in reach, a few at a time, the terms that matter there, and the others' weight."""
         t = self.terms
         for tile in pieces(len(low), _TILE):
             hull = low[tile].min(axis=0, keepdims=True), high[tile].max(axis=0, keepdims=True)

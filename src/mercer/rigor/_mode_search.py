@@ -16,9 +16,9 @@ from mercer.rigor._enclosure import Terms
 from mercer.rigor._intervals import EPS, Interval, as_interval, mean_value, offsets, up
 from mercer.rigor._mode_ranges import Density, Local, decide_cusps
 
-_BATCH = 2048  # boxes that are looked at in one round
+_BATCH = 2048  # boxes that are examined in one round
 _MARGIN = 0.125  # a box is judged with this part of its width around it
-_SMALL = 1e-4  # of the searched box: boxes that rounding may stop from being cut
+_SMALL = 1e-4  # of the searched box: rounding may stop smaller boxes from being cut
 _NEWTON = 30  # steps that locate a mode
 _LOCATED = 1e-8  # of the searched box: a mode in a larger box is undecided
 
@@ -32,7 +32,7 @@ def krawczyk(x: Local, D: Interval) -> Interval:
     size = np.abs(middle).max(axis=(1, 2)) + 1e-300
     fine &= np.abs(np.linalg.det(middle / size[:, None, None])) > 1e-12
     middle = np.where(fine[:, None, None], middle, np.eye(d))
-    Y = np.linalg.inv(middle)  # any matrix is right; this one is good
+    Y = np.linalg.inv(middle)  # any matrix is valid; this is a good one
     step: Any = 0
     rest = as_interval(np.eye(d))
     for k in range(d):
@@ -44,7 +44,7 @@ def krawczyk(x: Local, D: Interval) -> Interval:
 
 
 def _maps_inside(K: Interval, D: Interval) -> Array:
-    """Whether K is strictly inside of the box as it is, not as it was rounded outward."""
+    """Whether K is strictly inside the box itself, not only the box rounded outward."""
     return np.asarray(((K.lo > 0.999 * D.lo) & (K.hi < 0.999 * D.hi)).all(axis=1))
 
 
@@ -57,8 +57,8 @@ def _placed(e: Array, K: Interval) -> tuple[Array, Array]:
 class Verdicts(NamedTuple):
     """Of m boxes: which may hold modes and must be cut, and those that hold exactly one.
 
-    On boxes that are `stuck` a part of the gradient varies by no more than what it is rounded by:
-    to cut them would not help. `regions` are boxes with their margins (low, high), in which a mode
+    On boxes that are `stuck` a component of the gradient varies by no more than its rounding error:
+    cutting them would not help. `regions` are boxes with their margins (low, high), in which a mode
     is the only critical point, and boxes that enclose it (left, right); shape (4, k, d).
     """
 
@@ -70,7 +70,7 @@ class Verdicts(NamedTuple):
 def judge(density: Density, low: Array, high: Array) -> Verdicts:
     """Judge boxes by the gradient and the Hessian of F over them and a margin around them.
 
-    A margin, because a mode on the border of a box would be inside of none.
+    Without the margin, a mode on the border of a box would be inside none.
     """
     around = _MARGIN * (high - low)
     wide_low, wide_high = low - around, high + around
@@ -165,7 +165,7 @@ def find_modes(terms: Terms, level: float, tol: float, max_boxes: int) -> FoundM
 
 
 def _root(terms: Terms) -> tuple[Array, Array, float]:
-    """The box around the points, with a margin, and the largest squared distance in twice of it."""
+    """The box around the points, with a margin, and the largest squared distance in its double."""
     scale = np.sqrt(np.diag(terms.metrics[0][0]))
     low, high = terms.points.min(axis=0), terms.points.max(axis=0)
     top, slope = (x[0] for x in profile_at(terms.program.profile, np.zeros(1), 1))
@@ -219,7 +219,7 @@ class ModeSearch:
         return boxes[~fine]
 
     def _known(self, low: Array, high: Array) -> Array:
-        """Boxes inside of a region whose only critical point is a mode that was found."""
+        """Boxes inside a region whose only critical point is a mode that was found."""
         lows, highs = self.regions[:2]
         if self.clear is not None:
             lows, highs = (np.concatenate(x) for x in zip((lows, highs), self.clear, strict=True))
@@ -233,7 +233,7 @@ class ModeSearch:
         return np.asarray(((high - low) * self.density.scale).max(axis=1, initial=0.0))
 
     def modes(self) -> tuple[Array, Array]:
-        """Small boxes around modes; those that may be one, or are not located, are undecided."""
+        """Small boxes around modes; those that may coincide, or are not located, are undecided."""
         lows, highs, left, right = self.regions
         if not len(left):
             return left, right

@@ -137,7 +137,7 @@ def _exp(x: Interval) -> Interval:
 
 
 def _power(x: Interval, p: float, exact: bool = True) -> Any:
-    """x^p; 1.0 for p = 0. Of a negative number only for whole p.
+    """x^p; 1.0 for p = 0. Powers of negative numbers exist only for integer p.
 
     `exact`: whether p is the exponent that was asked for, not a rounded one.
     """

@@ -1,11 +1,11 @@
 """Bounds on the rounding errors of the gradient and Hessian of an element, row by row.
 
-The engine computes sum_i a_i k_v D_v (k_v a derivative of the profile, D_v the gradient of a
-variable) and the like from n products, in coordinates about the middle of the data. Two errors add
+The engine computes sums such as sum_i a_i k_v D_v (k_v a derivative of the profile, D_v the
+gradient of a variable) from n products, in coordinates about the middle of the data. Two errors add
 up. The sum itself is off by at most (n + d + 100) eps times the sum of the sizes of its parts. Each
 k_v is off by no more than the width of an interval that encloses it while the variable moves by its
 own error: interval arithmetic widens every operation by more than its rounding error, so the
-interval holds the exact value and what the engine makes of it.
+interval holds both the exact value and the one that the engine computes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mercer.space import Element
 _TINY = float(np.finfo(float).tiny)
 _TILE = 1 << 15  # pairs of one tile
 _SUM = 100  # rounding errors of one term beside those of its profile: maps, products, centring
-_EXACT_BELOW = 1e-7  # of the squared radius: where slopes are infinite, closer ones are differences
+_EXACT_BELOW = 1e-7  # of the squared radius: where slopes are infinite, closer ones use differences
 
 
 class RowSums(NamedTuple):
@@ -75,8 +75,8 @@ def supremum_errors(psi: Element, Y: Array) -> tuple[Array, Array] | None:
     """Bounds on the errors of gradient and Hessian without a pass over the points.
 
     For completely monotone profiles with k''(0) finite; None for others. k' and k'' are largest at
-    zero, and k''(u) <= 8 k(0) / u^2, so r k'' <= (8 k(0))^(1/4) k''(0)^(3/4). The size of one
-    element, or of element j at query j.
+    zero, and k''(u) <= 8 k(0) / u^2, so r k'' <= (8 k(0))^(1/4) k''(0)^(3/4). The bounds are those
+    of one element at all queries, or of element j at query j.
     """
     program = psi.kernel.program
     if program.kind != "radial" or not psi.kernel.flags.completely_monotone:

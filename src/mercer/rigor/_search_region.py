@@ -1,4 +1,4 @@
-"""Where a global search must look: a box beyond which an element has nothing to offer."""
+"""The region of a global search: a box beyond which no point of an element can be better."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def objective_scale(objective: BoxObjective) -> float:
 
 
 def at_infinity(objective: BoxObjective, low: Array, high: Array) -> Interval:
-    """The limit of F along an axis without end, the lowest where they differ; else infinity."""
+    """The lowest limit of F along any unbounded axis; infinity if there is none."""
     best = Interval(math.inf, math.inf)
     for axis in objective.axes if len(objective.groups) == 1 else []:
         if np.isfinite(low[axis]) and np.isfinite(high[axis]):

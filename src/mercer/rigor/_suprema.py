@@ -16,7 +16,7 @@ from mercer.exceptions import InputError
 from mercer.rigor._intervals import Interval, as_interval, down, up
 from mercer.rigor._profile_enclosure import ZERO, profile_ranges, profile_ranges_in_distance
 
-# Distances: fourth powers are still numbers, and the smallest is a hundredth of the shortest length
+# Distances: fourth powers are still finite, and the smallest is a hundredth of the shortest length
 # of a kernel, so that functions have their limits there.
 _SMALLEST, _LARGEST = 1e-77, 1e75
 _PER_DECADE = 40
@@ -61,7 +61,7 @@ def largest_slope(profile: Expr, high: float) -> float:
     """sup of 2 r |k'(r^2)| over r <= high."""
     if high == 0.0:
         return 0.0
-    end = min(max(high, 1e-100), _LARGEST)  # the square of 1e-100 is a number
+    end = min(max(high, 1e-100), _LARGEST)  # the square of 1e-100 does not underflow
     return _supremum(lambda r: 2.0 * r * np.abs(profile_at(profile, r * r, 1)[1]), end)
 
 
@@ -111,7 +111,7 @@ def _jumps(profile: Expr, gate: Expr, sup: float) -> bool:
 
 @lru_cache(maxsize=256)
 def slope_at_zero(profile: Expr) -> float:
-    """lim -2 r k'(r^2) for r -> 0, taken at 1e-100: far below all lengths, squares are numbers."""
+    """lim -2 r k'(r^2) for r -> 0, taken at 1e-100: far below all lengths, but squares exist."""
     r = np.geomspace(1e-100, 1e-99, _PER_DECADE + 1)
     slope = -2.0 * r * profile_at(profile, r * r, 1)[1]
     if _grows(r, np.abs(slope)):

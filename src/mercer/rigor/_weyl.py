@@ -53,12 +53,12 @@ class WeylTest:
 
     @property
     def is_positive_definite(self) -> Array:
-        """Proved: the Hessian is positive definite."""
+        """Whether the Hessian is proved to be positive definite."""
         return np.asarray(self.rising + self.rounding < self.slope)
 
     @property
     def has_negative_eigenvalue(self) -> Array:
-        """Proved: it has a negative eigenvalue, by Weyl or because its trace is negative."""
+        """Whether it is proved to have a negative eigenvalue, by Weyl or by its negative trace."""
         by_trace = self.trace < -2.0 * (self.dim + 2) * self.rounding
         return np.asarray((self.slope + self.rounding < self.falling) | by_trace)
 
@@ -133,7 +133,7 @@ def all_sums(psi: Element, X: Array) -> RowSums:
 
 
 def half_diagonal(program: Program, X: Array) -> tuple[Program, Array, Array, Dense]:
-    """k(x, x)/2 as a sum over one point, which does not matter."""
+    """k(x, x)/2 as a sum over one arbitrary point."""
     return program.diagonal, X[:1], X, Dense(np.full((1, 1), 0.5))
 
 

@@ -20,7 +20,7 @@ from mercer.space._inner_products import norm_scales
 class CoefInPieces:
     """Coefficients of shape (n, b), cut into pieces at the same rows as the points.
 
-    It has the methods of other coefficients that make a smaller or scaled batch.
+    It has those methods of other coefficients that select, scale or combine elements.
     """
 
     chunks: Chunks
@@ -71,7 +71,7 @@ def mean_weights(points: Chunks, weights: Any) -> CoefInPieces:
 
 
 def joined(one: Any, other: Any, batch: int | None) -> tuple[Chunks, CoefInPieces]:
-    """Return points and coefficients of the sum of two elements, one at least in pieces."""
+    """Return points and coefficients of the sum of two elements, at least one of them in pieces."""
     kind = one.points if isinstance(one.points, Chunks) else other.points
     parts = []
     for psi in (one, other):
@@ -115,7 +115,7 @@ def inner_in_pieces(program: Program, one: Any, other: Any) -> Any:
 
 
 def squared_norms_in_pieces(psi: Any) -> tuple[Array, Array, Array]:
-    """Return what `squared_norms` does for points in memory."""
+    """Return the same as `squared_norms`, for points in pieces."""
     program = psi.kernel.program
     size, total = rows_of(psi).total(_absolute, program, task="norm")
     scale = norm_scales(size, total)

@@ -35,7 +35,7 @@ _ROUNDING = 1e-12  # of the sum of the sizes of all terms
 class Element(Framed):
     """psi = sum_i a_i k(x_i, .), or a batch of b such elements that share their points.
 
-    Elements are values: evaluated, added, scaled and measured, never changed. A batch of features
+    Elements are immutable; they can be evaluated, added, scaled and measured. A batch of features
     or projections costs no more than its points.
 
     Parameters
@@ -68,7 +68,7 @@ class Element(Framed):
     header: Header | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.coef, Coef | CoefInPieces):  # built inside, from parts that were checked
+        if isinstance(self.coef, Coef | CoefInPieces):  # built internally, from checked parts
             if isinstance(self.points, Points):
                 object.__setattr__(self, "header", self.header or self.points.header)
                 object.__setattr__(self, "points", self.points.array)
@@ -109,7 +109,7 @@ class Element(Framed):
 
     @property
     def support(self) -> Points:
-        """The points as a checked value, which other functions do not check again."""
+        """The points as checked `Points`, which other functions do not check again."""
         return Points(self.points, self.kernel.domain, self.header)
 
     def __call__(self, Y: Any) -> Array:
@@ -134,12 +134,12 @@ class Element(Framed):
     def fields(
         self, Y: Any, *, order: int = 0, paired: bool = False, shifted: bool = False
     ) -> Fields:
-        """Return values and derivatives up to `order` as the engine gives them.
+        """Return values and derivatives up to `order` as the engine returns them.
 
         For code that evaluates an element often: Y is an array that `queries` returned, or one
-        computed from such, and only its number of columns is checked. With `paired`, element j of
-        the batch is taken at row j of Y only. With `shifted`, sums come with a logarithmic scale
-        per query, so that directions survive where values underflow.
+        computed from it, and only its number of columns is checked. With `paired`, element j of
+        the batch is evaluated at row j of Y only. With `shifted`, sums come with a logarithmic
+        scale per query, so that directions are kept where values underflow.
         """
         check_same_columns(self.points, Y, ("the element's points", "Y"))
         check_alike(self.points, Y, ("points", "Y"))
@@ -156,7 +156,7 @@ class Element(Framed):
         return engine.fields(self.kernel.program, self.points, Y, self.coef, **how)
 
     def queries(self, Y: Any) -> Any:
-        """Return Y as an array of points at which this element can be evaluated, checked."""
+        """Return Y, checked, as an array of points at which this element can be evaluated."""
         points = self.kernel.points(Y, "Y", tensors=is_tensor(self.points))
         check_alike(self.points, points.array, ("points", "Y"))
         check_same_columns(self.support, points, ("the element's points", "Y"))
@@ -239,7 +239,7 @@ class Element(Framed):
         return Element(self.kernel, self.support, scaled, self.batch)
 
     __rmul__ = __mul__
-    __array_ufunc__ = None  # so that a NumPy number or vector on the left leaves it to us
+    __array_ufunc__ = None  # so that NumPy numbers and vectors on the left defer to these operators
 
     def __truediv__(self, divisor: Any) -> Element:
         if is_tensor(divisor):
@@ -297,8 +297,8 @@ class Element(Framed):
     def norm(self) -> Any:
         """Return sqrt(<psi, psi>): a number, or one per element of a batch.
 
-        NaN where the square is negative beyond rounding: there the kernel is not positive definite
-        and the element has no norm.
+        NaN if the square is negative beyond rounding: then the kernel is not positive definite and
+        the element has no norm.
         """
         if is_tensor(self.points):
             root = tensor_norms(self.kernel.program, self.points, self.coef)
@@ -338,7 +338,7 @@ class Element(Framed):
         check_alike(self.points, other.points, ("one element", "the other"))
 
     def _tensor(self, value: Any, name: str) -> Any:
-        """A tensor of the kind of the points, finite."""
+        """A tensor of the same kind as the points, checked to be finite."""
         check_alike(self.points, value, ("points", name))
         check_finite(value, name)
         return value
@@ -355,7 +355,7 @@ class Element(Framed):
         return LowRank(column, xp.ones((1, batch), dtype=column.dtype, **where))
 
     def _trimmed(self) -> Element:
-        """A selection keeps only the points it selects."""
+        """Keep only the points that a selection uses."""
         if not isinstance(self.coef, SingleFeatures):
             return self
         if is_tensor(self.points):
@@ -376,7 +376,7 @@ class Element(Framed):
 
 
 def _derivative(fields: Fields, order: int, single: bool) -> Array:
-    """The value, gradient or Hessian; the axis of elements goes if there is one."""
+    """The value, gradient or Hessian, without the axis of elements for a single one."""
     array: Any = (fields.value, fields.gradient, fields.hessian)[order]
     if order == 1 and not is_tensor(array) and np.isnan(array).any():
         raise InputError("kernel values overflow, so the gradient is unknown; scale the points")
@@ -388,7 +388,7 @@ def _derivative(fields: Fields, order: int, single: bool) -> Array:
 
 @contextmanager
 def _no_overflow() -> Iterator[None]:
-    """Raise where coefficients leave the range of numbers."""
+    """Raise an InputError if coefficients overflow."""
     try:
         with np.errstate(over="raise"):
             yield

@@ -14,7 +14,7 @@ from mercer.engine import Coef, Dense, Program, SingleFeatures, n_rows, pieces
 from mercer.exceptions import InputError
 
 _VALUES = 1 << 20  # values of a batch that are held at once
-_ROUNDING = {32: 1e-5, 64: 1e-12}  # of the square of a norm of tensors, by the bits of a number
+_ROUNDING = {32: 1e-5, 64: 1e-12}  # relative, of squared norms of tensors, by bits per number
 
 Expansion = tuple[Any, Coef]
 """Points and coefficients."""
@@ -23,7 +23,7 @@ Expansion = tuple[Any, Coef]
 def blocks(points: Any, coef: Coef) -> list[Expansion]:
     """An expansion as a sum of blocks with coefficients of one form each, points in float64.
 
-    Inner products are float64 whatever the points are: norms of differences must not be noise.
+    Inner products use float64 for points of any dtype, or norms of differences would be noise.
     """
     points = engine.as_float64(points)
     if isinstance(coef, engine.Stacked):
@@ -76,7 +76,7 @@ def norm_scales(size: Array, total: Array) -> Array:
 def tensor_norms(program: Program, points: Any, coef: Coef) -> Any:
     """sqrt(<psi_j, psi_j>) of tensors, shape (b,); NaN where the square is below zero.
 
-    The slope of the root is taken as zero where the norm is zero.
+    The derivative of the root is taken as zero where the norm is zero.
     """
     xp, parts = namespace(points), blocks(points, coef)
     squared: Any = 0.0

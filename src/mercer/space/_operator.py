@@ -31,7 +31,7 @@ class Operator:
     """An operator of finite rank from one space to another, sum_j w_j u_j (x) v_j.
 
     (u (x) v) psi = <v, psi> u. Operators add, scale, transpose, act on elements and have a
-    Hilbert-Schmidt inner product. Made by `tensor` and `covariance`.
+    Hilbert-Schmidt inner product. Create them with `tensor` and `covariance`.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class Operator:
 
     def norm(self) -> float:
         """Return the Hilbert-Schmidt norm."""
-        units = [_unit(t) for t in self.terms]  # no product overflows or underflows
+        units = [_unit(t) for t in self.terms]  # so that no product overflows or underflows
         size = max(factor for _, factor in units)
         if size == np.inf:
             raise InputError("the norm overflows; scale the operator down")
@@ -170,7 +170,7 @@ def _as_batch(psi: Element) -> Element:
 
 
 def _unit(t: _Term) -> tuple[_Term, float]:
-    """A term whose largest elements and weights are about 1, and what it is multiplied by."""
+    """A term scaled so that its largest elements and weights are about 1, and the factor."""
     sizes = [float(np.nan_to_num(psi.norm()).max()) for psi in (t.left, t.right)]
     sizes.append(float(np.abs(t.weights).max()))
     u, v, w = (max(size, 1e-300) for size in sizes)

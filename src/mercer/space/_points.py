@@ -25,8 +25,8 @@ def concatenated(X: Any, Y: Any) -> Any:
 def equal_points(X: Any, Y: Any) -> bool:
     """Whether two collections are known to hold the same points in the same order.
 
-    Values are compared, which costs less than putting the two collections together; Python objects
-    must be the same objects, and sparse points and tensors one array.
+    Values are compared, which costs less than concatenating the two collections; Python objects
+    must be the same objects, and sparse points and tensors the same array.
     """
     if X is Y or is_sparse(X) or is_sparse(Y) or is_tensor(X):
         return X is Y
@@ -38,7 +38,7 @@ def equal_points(X: Any, Y: Any) -> bool:
 
 
 def unique(points: Any) -> tuple[Any, Array]:
-    """Distinct points in the order of their first appearance, and the point of each row."""
+    """Distinct points in the order of their first appearance, and which of them each row is."""
     if not is_sparse(points) and points.dtype.kind in "OV":
         first: dict[Any, int] = {}
         keys = points.tolist() if points.ndim == 1 else map(tuple, points.tolist())
@@ -51,7 +51,7 @@ def unique(points: Any) -> tuple[Any, Array]:
     else:
         collision = not np.array_equal(points[index][inverse], points, equal_nan=True)
         rows = points
-    if collision:  # of two keys
+    if collision:  # two different rows have the same key
         _, index, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(index)
     return points[index[order]], np.argsort(order)[inverse.reshape(-1)]
@@ -92,7 +92,7 @@ def _odd_numbers(count: int) -> Array:
 
 
 def checked_points(kernel: Kernel, X: Any, name: str = "X") -> Points:
-    """The points of a kernel, checked; raise if it is none."""
+    """Points checked by a kernel; raise if `kernel` is not a Kernel."""
     if not isinstance(kernel, Kernel):
         raise InputError(f"kernel must be a Kernel such as Gaussian(1.0), got {kernel!r}")
     return kernel.points(X, name, tensors=True)

@@ -31,7 +31,7 @@ class Subspace:
     origin : Element
         A single element.
     directions : Element
-        A batch of r *orthonormal* elements; `Subspace.span` makes them so.
+        A batch of r *orthonormal* elements; `Subspace.span` orthonormalises any batch.
     eigenvalues : array of shape (r,), optional
         The scatter of the data along each direction, if the subspace was found from data.
     total : float, optional
@@ -88,7 +88,7 @@ class Subspace:
             raise InputError("the elements are all zero: they span nothing")
         directions = elements.combine(vectors[:, keep] / np.sqrt(values[keep]))
         values, vectors = _gram_eigenpairs(directions)
-        # once more, by the nearest orthonormal set: the first pass rounds
+        # a second pass, to the nearest orthonormal set, removes the rounding errors of the first
         directions = directions.combine((vectors / np.sqrt(values)) @ vectors.T)
         return cls(*_on_shared_points(origin, directions))
 
@@ -176,7 +176,7 @@ def _squared_norms(psi: Element) -> tuple[Array, Array]:
 def _gram_eigenpairs(elements: Element) -> tuple[Array, Array]:
     """Eigenvalues, largest first, and eigenvectors of the matrix of inner products."""
     G = np.asarray(elements.inner(elements))
-    small = len(G) <= _SMALL  # where threads of BLAS cost more than they bring on a busy machine
+    small = len(G) <= _SMALL  # where BLAS threads cost more than they gain on a busy machine
     with single_threaded_blas() if small else nullcontext():
         values, vectors = interruptible(np.linalg.eigh, 0.5 * (G + G.T))
     return values[::-1], vectors[:, ::-1]

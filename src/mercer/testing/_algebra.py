@@ -57,7 +57,7 @@ def check_algebra(kernels: Sequence[Kernel]) -> None:
             check_claims(composite, composite.flags, dims=(d,))
 
 
-@np.errstate(over="ignore")  # values beyond all numbers are infinite on both sides
+@np.errstate(over="ignore")  # values that overflow are infinite on both sides
 def _check_ring(a: Kernel, b: Kernel, c: Kernel, X: Array, Y: Array) -> None:
     A, B, C = (k(X, Y) for k in (a, b, c))
     laws = {
@@ -87,7 +87,7 @@ def _check_ring(a: Kernel, b: Kernel, c: Kernel, X: Array, Y: Array) -> None:
 
 
 def _check_refusals(a: Kernel) -> None:
-    """What need not be a kernel is refused."""
+    """Operations whose result need not be a kernel are refused."""
     refused: dict[str, Callable[[], Any]] = {
         "a - b": lambda: a - a,
         "-a": lambda: -a,

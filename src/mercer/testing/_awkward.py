@@ -23,7 +23,7 @@ class OneMethod(Radial):
 
 @dataclass(frozen=True)
 class Opaque(Radial):
-    """k(u) = (1 + u)^-2: a profile that compares, so it cannot be recorded; with derivatives."""
+    """k(u) = (1 + u)^-2: a profile with a comparison, so not recorded; with derivatives."""
 
     flags = Flags(Definiteness.POSITIVE, True, True, True)
 
@@ -37,10 +37,10 @@ class Opaque(Radial):
 def awkward_kernels() -> list[Kernel]:
     """Return kernels on three columns that break code written for the Gaussian kernel.
 
-    All are positive definite, and differentiable except at x = y. For some k(x, x) is not
-    constant, some are sums and products of different kinds, have cusps at x = y, a length scale per
-    column, or depend on some columns or a projection only. Some are normalised, one is a class with
-    a single method, and one has a profile that cannot be recorded.
+    All are positive definite, and differentiable except at x = y. Some have a k(x, x) that is not
+    constant, are sums and products of different kinds, have cusps at x = y or a length scale per
+    column, or depend only on some columns or on a projection. Some are normalised, one is a class
+    with a single method, and one has a profile that cannot be recorded.
 
     Returns
     -------

@@ -31,8 +31,8 @@ def check_claims(
     kernel: Kernel, claims: Flags, points: Any = None, dims: tuple[int, ...] = DIMENSIONS
 ) -> None:
     check_definiteness(kernel, claims.definiteness, points, dims)
-    # a theorem carries these claims from a part to sums (and the second one to products), whose
-    # Gram matrices may show it only below rounding
+    # a theorem carries these claims from a part over to sums (and the second one to products), but
+    # their Gram matrices may show it only below rounding
     if claims.characteristic and not isinstance(kernel, Sum):
         _check_separates(kernel, dims, "characteristic")
     if claims.universal and not isinstance(kernel, Sum | Product | Transformed):

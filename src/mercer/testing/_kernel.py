@@ -165,7 +165,7 @@ def _check_sparse(kernel: Kernel, X: Array, Y: Array) -> None:
     except DerivativeError:
         return
     actual = kernel.gradient(csr_array(X), csr_array(Y))
-    unit = float(np.abs(dense).max()) / natural_scale(kernel, X.shape[1])  # it may be zero in truth
+    unit = float(np.abs(dense).max()) / natural_scale(kernel, X.shape[1])  # the true one may be 0
     size = float(np.abs(expected).max()) + 1e-3 * unit
     agree(kernel, "sparse = dense, gradient,", actual, expected, tol=1e-9, size=size)
 

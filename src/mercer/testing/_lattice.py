@@ -1,4 +1,4 @@
-"""Test points: lattices, on which kernels that are not positive definite show it."""
+"""Test points: lattices, which reveal kernels that are not positive definite."""
 
 from __future__ import annotations
 

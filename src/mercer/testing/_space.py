@@ -73,9 +73,9 @@ def check_subspace(plane: Subspace, psi: Element | None = None, *, tol: float = 
     psi : Element, optional
         A batch of elements to project; by default random ones on the subspace's points.
     tol : float, default=1e-8
-        The relative error allowed; its square root for distances near zero. Rounding of inner
-        products is allowed for as well: much if features are nearly equal. So is that of
-        eigenvalues, which is relative to the sum of k(x, x).
+        The relative error allowed; its square root for distances near zero. Allowed as well are
+        the rounding errors of inner products, which are large if features are nearly equal, and
+        those of eigenvalues, which are relative to the sum of k(x, x).
 
     Examples
     --------

@@ -130,3 +130,26 @@ def test_column_range(shape, rng):
         low, high = column_range(X)
         np.testing.assert_array_equal(low, X.min(axis=0))
         np.testing.assert_array_equal(high, X.max(axis=0))
+
+
+@needs_core
+def test_points_that_differ_in_their_last_digits_are_inside_their_box(rng):
+    """Times in seconds since 1970, all within a second: rounding put the box above the first."""
+    numbers = rng.integers(10_001, 60_003, 20_000)
+    numbers[:2] = 10_001, 60_002
+    X = (1.0 + numbers * 2.0**-52)[:, None]
+    k = mc.Gaussian(1.0)
+    with mc.options(tolerance=1e-6, engine="spectral"):
+        values = mc.mean_embedding(k, X)(X[:1000])
+    np.testing.assert_allclose(values, 1.0, rtol=1e-6)
+
+
+@needs_core
+def test_grids_have_at_least_as_many_cells_as_a_spline(rng):
+    """Else what is folded back would be folded twice."""
+    X = np.array([[0.95], [-0.2]])
+    for order_of in (1e-6, 1e-3):
+        grid = spline_grid(np.array([0.02, 1.0, 0.02]), order_of)
+        assert min(grid.cells) >= grid.order
+        found = modes_of(grid, X, np.ones(2), 1)
+        assert np.abs(found - naive_modes(X, np.ones(2), 1)) @ [0.02, 1.0, 0.02] <= 3 * order_of

@@ -120,11 +120,11 @@ def useful_cutoff(
     n_queries: int = 0,
     corners: Callable[[], Array] | None = None,
 ) -> float:
-    """The squared distance beyond which terms are left out; infinity if that is not worth while.
+    """The squared distance beyond which terms are left out; infinity if that is not worthwhile.
 
-    It is where enough blocks of points, sorted in space, are out of each other's reach. `n_queries`
-    is the number of queries in all, if there will be more than these; `corners` returns those of
-    the box of X, if they are kept.
+    It is worthwhile if enough blocks of points, sorted in space, are out of each other's reach.
+    `n_queries` is the number of queries in all, if there will be more than these; `corners` returns
+    those of the box of X, if they are kept.
     """
     pairs = float(len(X)) * max(len(Y), n_queries)
     if X.shape[1] > _SORTED_DIMENSIONS or pairs < _PAIRS:

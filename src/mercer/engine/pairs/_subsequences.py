@@ -4,8 +4,8 @@
 
 and k(s, t) = sum_u phi_u(s) phi_u(t). There are alphabet^p features; those of a block of sequences
 are one matrix, and k is a product of two of them. The recursion over pairs of sequences takes
-p |s| |t| steps whatever the alphabet is. The core takes the way with less work; without it, a plain
-recursion runs on SciPy.
+p |s| |t| steps whatever the alphabet is. The core uses the method with less work; without it, a
+plain recursion runs on SciPy.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from mercer.engine._sizes import pieces
 _SMALLEST_DECAY = 1e-12  # below it the scaled sums of the core could overflow
 _DIAGONAL, _PAIRS = 512, 32  # sequences of one task: milliseconds of work
 _STRIP = 64  # letters of a sequence that SciPy takes at once
-# Work in units of one multiplication inside a matrix product, which is the fastest there is: of a
-# feature at one letter of a sequence; a pair of letters takes one for each letter of the
-# subsequence (benchmarks/strings.py compares both ways).
+# Work of a feature at one letter of a sequence, in units of one multiplication inside a matrix
+# product, which is the fastest there is. A pair of letters takes one unit for each letter of the
+# subsequence (benchmarks/strings.py compares both methods).
 _FEATURE_WORK = 7.0
-_UNROLLED, _LONGER = 5, 3.0  # up to so many letters stay in registers; longer ones take more work
+_UNROLLED, _LONGER = 5, 3.0  # up to this many letters stay in registers; longer ones take more work
 
 
 @dataclass(frozen=True)

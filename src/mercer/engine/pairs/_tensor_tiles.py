@@ -1,9 +1,9 @@
 """Tiles of a program on tensors: the variables of pairs and the profile, with derivatives.
 
-What `_tiles` does for NumPy arrays, in a tensor's own namespace, so that torch can record it. Where
-two points coincide, a square root of their squared distance has no slope, and backpropagation
-through it would give NaN. There the profile is its Taylor polynomial, from the same jets and with
-the same convention for cusps (the symmetric derivative) as everywhere in the engine.
+The equivalent of `_tiles` in a tensor's own namespace, so that torch can record it. Where two
+points coincide, a square root of their squared distance has no slope, and backpropagation through
+it would give NaN. There the profile is its Taylor polynomial, from the same jets and with the same
+convention for cusps (the symmetric derivative) as everywhere in the engine.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class TensorPairs:
     Attributes
     ----------
     points, queries : list of (n, p) and (m, p) arrays, one for each variable
-        Mapped, and about a middle of the points where distances are measured.
+        Mapped; for distances, relative to a point in the middle of the data.
     """
 
     def __init__(self, program: Program, X: Any, Y: Any, order: int = 0) -> None:
@@ -219,7 +219,7 @@ class TensorPairs:
 
 
 def _apart(u: Any, zero: Any) -> Any:
-    """The variable with another number where it is zero; one that occurs, so nothing overflows."""
+    """The variable with zeros replaced by a number that occurs, so that nothing overflows."""
     xp = namespace(u)
     other = xp.max(detached(xp.abs(u)))
     other = xp.where(other > 0, other, xp.ones_like(other))
@@ -294,7 +294,7 @@ def wrapped(gap: Any, period: float | None) -> Any:
 
 
 def middle(X: Any) -> Any:
-    """A point in the middle of the data: medians of a sample, without history."""
+    """A point in the middle of the data: medians of a sample, without gradient history."""
     if not is_tensor(X):
         return middle_of_arrays(X)
     Z = detached(X)

@@ -35,7 +35,7 @@ _TURNS = 1e12  # beyond it fewer than four digits of an angle are left
 
 
 def mapped_points(v: Variable, X: Any, Y: Any) -> tuple[Any, Any]:
-    """Points and queries where variable v measures them."""
+    """Points and queries as variable v measures them."""
     maps = maps_of(v)
     if maps and tile_dtype(X, Y) == np.float64:  # float32 beside float64 is mapped in float64
         X, Y = as_float64(X), as_float64(Y)
@@ -94,7 +94,7 @@ class Pairs:
         self._profile = _compiled_profile(program)
 
     def mapped(self, v: Variable) -> tuple[Any, Any]:
-        """Points and queries where variable v measures them."""
+        """Points and queries as variable v measures them."""
         if v not in self._mapped:
             self._mapped[v] = mapped_points(v, self.X, self.Y)
         return self._mapped[v]
@@ -189,7 +189,7 @@ def rowwise_variables(program: Program, X: Any, Y: Any) -> list[Any]:
 
 
 def rowwise_gaps(v: Distance, X: Any, Y: Any) -> Any:
-    """y_j - x_j row by row, where v measures them; from differences, so that nothing cancels."""
+    """y_j - x_j row by row, as v measures them; from differences, so that nothing cancels."""
     if not (is_sparse(X) or is_sparse(Y)) and all(step.is_linear for step in v.maps):
         return apply_all(v.maps, np.subtract(Y, X, dtype=np.float64))
     x, y = mapped_points(v, X, Y)
@@ -222,7 +222,7 @@ def _compiled_profile(program: Program) -> Any:
 
 
 def _of_one_point(v: Norm | Own, Z: Any, dtype: Any) -> Array:
-    """A variable that looks at points or at queries only, shape (len(Z),)."""
+    """A variable of the points alone or of the queries alone, shape (len(Z),)."""
     match v:
         case Norm():
             return squared_norms(Z).astype(dtype)

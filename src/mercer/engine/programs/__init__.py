@@ -1,1 +1,1 @@
-"""Programs: what is summed. Variables, a profile of them, coefficients, and what comes out."""
+"""Programs: what the engine sums, as variables, a profile of them, and coefficients."""

@@ -1,9 +1,8 @@
-"""Coefficients of a batch of elements: an (n, b) matrix that is rarely written out.
+"""Coefficients of a batch of elements: an (n, b) matrix that is rarely formed.
 
-`Dense` is the matrix itself; `SingleFeatures` has one entry per column (what `feature` gives);
-`LowRank` is a product of two thin matrices (what a projection gives); `Stacked` puts such blocks on
-top of each other (what adding two elements gives). Engines ask for the parts they need, tile by
-tile.
+`Dense` is the matrix itself; `SingleFeatures` has one entry per column (from `feature`); `LowRank`
+is a product of two thin matrices (from a projection); `Stacked` puts such blocks on top of each
+other (from adding two elements). Engines ask for the parts they need, tile by tile.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _ENTRIES = 1 << 22  # of coefficients that are added up at a time
 
 @dataclass(frozen=True, eq=False)
 class Dense:
-    """Coefficients written out, shape (n, b). The other forms have the same methods."""
+    """Coefficients as a matrix of shape (n, b). The other forms have the same methods."""
 
     array: Array
 
@@ -39,11 +38,11 @@ class Dense:
 
     @property
     def arrays(self) -> tuple[Array, ...]:
-        """The numbers that it is made of."""
+        """The arrays that it consists of."""
         return (self.array,)
 
     def rebuilt(self, arrays: Sequence[Array]) -> Dense:
-        """The same with other numbers."""
+        """The same form with other arrays."""
         return Dense(*arrays)
 
     @property
@@ -216,7 +215,7 @@ class Stacked:
         return np.asarray(sum(p.sizes for p in self.parts))
 
     def blocks(self) -> list[tuple[slice, Dense | SingleFeatures | LowRank]]:
-        """Each part with the rows it stands on."""
+        """Each part with its rows."""
         stops = np.cumsum([p.shape[0] for p in self.parts]).tolist()
         starts = [0, *stops[:-1]]
         return [(slice(a, b), p) for a, b, p in zip(starts, stops, self.parts, strict=True)]
@@ -246,7 +245,7 @@ class Stacked:
         return sum(parts[1:], start=parts[0])
 
     def merged(self, groups: Array, size: int) -> Dense:
-        """Written out, because blocks may share points now."""
+        """Dense, because blocks may now share points."""
         out = np.zeros((size, self.shape[1]), dtype=self.dtype)
         for rows, part in self.blocks():
             np.add.at(out, groups[rows], part.tile(slice(None), slice(None)))

@@ -1,9 +1,9 @@
 """Profiles as expressions: what `profile(u)` builds, evaluated with its first two derivatives.
 
-A kernel states its profile once, in ordinary arithmetic. Called with a `Var` the arithmetic is
-recorded as a small tree, and the tree is what every engine runs: on arrays of any array-API
-library, on order-2 jets for derivatives, in log space (`_log_profile`), and as the tape of the
-compiled core. All nodes are values: immutable, comparable, hashable.
+A kernel states its profile once, in ordinary arithmetic. When it is called with a `Var`, the
+arithmetic is recorded as a small tree, and the tree is what every engine runs: on arrays of any
+array-API library, on order-2 jets for derivatives, in log space (`_log_profile`), and as the tape
+of the compiled core. All nodes are values: immutable, comparable, hashable.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def evaluate(expr: Expr, inputs: Sequence[Any], order: int = 0) -> Jet:
 
 
 def _visit(node: Expr, inputs: Sequence[Any], order: int, memo: dict[int, Jet]) -> Jet:
-    """The jet of a node, each node once. (Not a closure: a cycle would keep the tiles alive.)"""
+    """The jet of a node, computed once. (Not a closure: a cycle would keep the tiles alive.)"""
     if id(node) not in memo:
         memo[id(node)] = _jet(node, inputs, order, memo)
     return memo[id(node)]
@@ -103,8 +103,8 @@ def profile_at(expr: Expr, u: Array, order: int = 0) -> tuple[Array, ...]:
 def derivatives_at_zero(expr: Expr, variables: int, index: int) -> tuple[float, float]:
     """First and second derivative in one variable where it is 0 and all others are not.
 
-    The others are at an arbitrary point: not at 1, where the geometric kernel has its pole. NaN
-    where the profile has no derivatives.
+    The others are at an arbitrary point (0.37), not at 1, where the geometric kernel has its pole.
+    NaN where the profile has no derivatives.
     """
     others: list[Expr] = [Const(0.37)] * variables
     others[index] = Var(0)
@@ -139,7 +139,7 @@ def times(a: Any, b: Any) -> Any:
 
 
 def square(a: Any) -> Any:
-    """a^2 for entries of jets; of an interval it is tighter than a product."""
+    """a^2 for entries of jets; for an interval it is tighter than a product."""
     return a.square() if hasattr(a, "square") else times(a, a)
 
 
@@ -230,7 +230,7 @@ def magnifies(p: float) -> bool:
 
 
 def _power_of_sum(c: float, x: Any, p: float, order: int) -> tuple[Any, ...]:
-    """(c + x)^p and its derivatives in x, right to a few roundings even for p = 1e16.
+    """(c + x)^p and its derivatives in x, accurate to a few roundings even for p = 1e16.
 
     The sum is rounded to v = c + x - e; the error e is known exactly (Knuth's two-sum), and
     (v + e)^p = v^p exp(p log(1 + e / v)), where e / v is at most half an eps.

@@ -108,7 +108,7 @@ class Scales(LinearMap):
             return X.multiply(1.0 / self.array[None, :]).tocsr()
         if is_tensor(X):
             return X / constant(self.array, X)
-        with np.errstate(over="ignore"):  # what leaves the range of float32 is infinite, or zero
+        with np.errstate(over="ignore"):  # beyond float32, numbers become infinite or zero
             return (X / self.array).astype(X.dtype, copy=False)
 
     def pull(self, G: Array, in_dim: int) -> Array:
@@ -180,7 +180,7 @@ class Matrix(LinearMap):
     """
 
     def __init__(self, A: Any) -> None:
-        self.array = frozen(as_dense_points(A, "A") + 0.0)  # no negative zeros: equal, equal hash
+        self.array = frozen(as_dense_points(A, "A") + 0.0)  # no -0.0: equal maps, equal hash
 
     @property
     def in_dim(self) -> int | None:

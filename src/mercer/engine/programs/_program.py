@@ -70,7 +70,7 @@ class Coordinates:
         equal       1 / d where x = y, else 0: the share of equal coordinates
 
     Points must be >= 0 for the first three. For the last two they may be any objects that can be
-    hashed, in an array of two dimensions.
+    hashed, in a two-dimensional array.
     """
 
     kind: str
@@ -140,7 +140,7 @@ class Program:
 
     @cached_property
     def runs_on_core(self) -> bool:
-        """Whether the compiled core knows this: one distance or inner product, a taped profile."""
+        """Whether the compiled core runs this: one distance or inner product, a taped profile."""
         return self.kind in ("radial", "dot") and self.tape is not None
 
     @cached_property
@@ -179,7 +179,7 @@ class Program:
     def cusps(self) -> tuple[bool, ...]:
         """For each variable: is the slope of the profile infinite at zero distance (Laplace)?
 
-        A profile of a gap has a kink there, and says so by a second derivative that is NaN.
+        A profile of a gap may have a kink there, which it marks by a second derivative of NaN.
         """
         return tuple(
             (isinstance(v, Distance) and math.isinf(first))
@@ -189,7 +189,7 @@ class Program:
 
     @cached_property
     def has_hidden_slope(self) -> bool:
-        """Whether the slope at zero is a number that is computed as zero times infinity.
+        """Whether the slope at zero is finite, but computed as zero times infinity.
 
         An example is -u exp(-sqrt(u)), of a squared distance u.
         """
@@ -223,7 +223,7 @@ class Program:
     def normalised(self) -> Program:
         """k(x, y) / sqrt(k(x, x) k(y, y))."""
         sides = [_diagonal(self, of) for of in ("row", "column")]
-        # each by itself: their product may leave the range of numbers
+        # separately: their product may overflow or underflow
         row, column = (Program(side.variables, side.profile**-0.5) for side in sides)
         return replace(self * (row * column), is_normalised=True)
 

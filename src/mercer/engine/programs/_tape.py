@@ -1,7 +1,7 @@
 """Tapes: a profile translated into steps of the compiled core, on a few slots.
 
 Every step computes f(a x + b), so that scalings and shifts of arguments cost nothing: while the
-expression is walked, a value is carried as (slot, a, b) and only written out where it must be.
+expression is walked, a value is carried as (slot, a, b) and stored in a slot only where it must be.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Step = tuple[int, int, int, int, float, float, float]
 
 
 class _NoTapeError(Exception):
-    """The profile has a part the compiled core does not know, or is too long for it."""
+    """The profile has a part the compiled core does not support, or is too long for it."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The blocked engine: kernel sums and Gram matrices on NumPy tiles, for every program.
 
-Works for any kernel and any number of dimensions, and is the fallback where nothing was compiled.
+Works for any kernel and any number of dimensions, and is the fallback if nothing was compiled.
 Where possible, a tile is a BLAS product that the compiled core turns into kernel values in one
 pass. Tiles run on the thread pool; each accumulates in float64.
 """

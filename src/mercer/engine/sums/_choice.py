@@ -10,7 +10,7 @@
 |          | points, more dimensions (BLAS products, and a pass of the core over them)        |
 
 `options(engine=...)` with one of these names overrides the choice, for the calls inside the block;
-naming an engine that cannot run a call is an error. A blocked engine that is named runs on NumPy
+naming an engine that cannot run a call is an error. The blocked engine, if named, runs on NumPy
 alone.
 """
 
@@ -34,7 +34,7 @@ from mercer.engine.programs._program import Distance, Program
 from mercer.engine.sums._spectral import finufft
 from mercer.exceptions import InputError, MercerWarning
 
-_SUM_DIMENSIONS = 1000  # above it the accumulators of a gradient leave the cache
+_SUM_DIMENSIONS = 1000  # above it the accumulators of a gradient exceed the cache
 GRAM_DIMENSIONS = 200  # above it BLAS does most of the work of a Gram matrix, and does it better
 _NATIVE_COLUMNS = 1024  # coefficient columns of one native sum of derivatives: more leave the cache
 _VALUE_COLUMNS = 1 << 16  # of one native sum of values: each of its panels takes 25 MB
@@ -103,8 +103,8 @@ def _warn_that_nothing_is_compiled() -> None:
 def needs_float64(program: Program, X: Any, Y: Any, order: int) -> bool:
     """Whether these float32 points need float64 sums.
 
-    Because their squared distances, or constants or derivatives of the profile, leave the range of
-    float32; or because derivatives are sums of coordinates that would cancel (clusters far apart).
+    They do if their squared distances, or constants or derivatives of the profile, leave the range
+    of float32, or if derivatives are sums of coordinates that would cancel (clusters far apart).
     """
     if getattr(X, "dtype", None) != np.float32 or getattr(Y, "dtype", None) != np.float32:
         return False

@@ -1,6 +1,6 @@
-"""Sums and Gram matrices of torch tensors on the processor, by the engines for NumPy arrays.
+"""Sums and Gram matrices of torch tensors on the CPU, by the engines for NumPy arrays.
 
-A tensor on the host shares its memory with a NumPy array, so values cost no copy. The derivative of
+A tensor on the host shares its memory with a NumPy array, so values need no copy. The derivative of
 a kernel sum is made of kernel sums: with S = sum_i a_i k(x_i, y_j) and its cotangent g,
 
     da_i = sum_j g_j k(x_i, y_j),   dy_j = g_j sum_i a_i grad_y k(x_i, y_j),   dx_i likewise,
@@ -89,14 +89,14 @@ def _slopes(engines: Host, program: Program, X: Any, Y: Any, A: Array, G: Array)
 def host_fields(
     engines: Host, program: Program, X: Any, Y: Any, coef: Coef, order: int, paired: bool
 ) -> Fields:
-    """Values and derivatives of which torch records nothing."""
+    """Values and derivatives that torch does not record."""
     x, y, *arrays = _numbers(X, Y, *coef.arrays)
     f = engines.fields(program, x, y, coef.rebuilt(arrays), order=order, paired=paired)
     return f.each(lambda a: from_host(np.asarray(a, dtype=x.dtype), X))
 
 
 def _numbers(*tensors: Any) -> list[Any]:
-    """The numbers of tensors on the host; one array for one tensor that comes twice."""
+    """The tensors as arrays on the host; a tensor that occurs twice gives one array."""
     seen: dict[Any, Array] = {}
     keys = [(z.data_ptr(), tuple(z.shape), tuple(z.stride())) for z in tensors]
     both = zip(keys, tensors, strict=True)

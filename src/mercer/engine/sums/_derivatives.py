@@ -70,7 +70,7 @@ def add_moments(
     """Add one tile to the moments.
 
     `weights` is a `Jet` of (rows, columns) arrays that already carry the coefficients;
-    `coordinates[v]` are those of the tile's points where variable v measures them (`with_one`).
+    `coordinates[v]` are those of the tile's points as variable v measures them (`with_one`).
     """
     xp = namespace(weights.value)
     accumulate(moments, ("value",), xp.sum(weights.value, axis=1, dtype=xp.float64))
@@ -85,9 +85,9 @@ def add_moments(
 
 
 def gradient_of(program: Program, moments: Moments, queries: list[Array], dim: int) -> Array:
-    """Sum_v sum_i w D_v in the original coordinates, shape (m, b, d), of moments (m, b, ...).
+    """Sum_v sum_i w D_v in the original coordinates, shape (m, b, d), from moments (m, b, ...).
 
-    `queries[v]` are the queries where variable v measures them, centred like the points.
+    `queries[v]` are the queries as variable v measures them, centred like the points.
     """
     total: Any = 0
     for v, kind in enumerate(program.variables):
@@ -119,7 +119,7 @@ def hessian_of(program: Program, moments: Moments, queries: list[Array], dim: in
 
 
 def _zeros(moments: Moments, *shape: int) -> Array:
-    """Zeros in an array of their own; those of a tensor know its history."""
+    """Zeros in a new array; those of a tensor keep its gradient history."""
     value = moments[("value",)]
     if not is_tensor(value):
         return np.zeros((*value.shape, *shape))
@@ -168,8 +168,8 @@ def cancelling_rows(program: Program, moments: Moments, queries: list[Array]) ->
 
 
 def accumulate(moments: Moments, key: tuple[Any, ...], part: Array) -> None:
-    """Add an array to the moments under a key, which may keep it."""
-    if key in moments and is_tensor(part):  # which remembers what it was made of
+    """Add an array to the moments under a key; the array may be kept."""
+    if key in moments and is_tensor(part):  # keep its gradient history
         moments[key] = moments[key] + part
     elif key in moments:
         moments[key] += part

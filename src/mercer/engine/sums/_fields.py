@@ -87,7 +87,7 @@ def from_moments(
 ) -> Fields:
     """Fields from moments of all elements, arrays of shape (m, b, ...).
 
-    `queries[v]` are the queries where variable v measures them, centred like the points.
+    `queries[v]` are the queries as variable v measures them, centred like the points.
     """
     xp = namespace(moments[("value",)])
     value = xp.astype(moments[("value",)], dtype, copy=False)
@@ -145,7 +145,7 @@ def on_top(parts: list[Fields]) -> Fields:
 
 
 def factor(shift: Array, high: Array) -> Array:
-    """What sums at `shift` are multiplied by to bring them to the shift `high`."""
+    """The factor that brings sums at `shift` to the shift `high`."""
     return np.exp(np.where(shift == high, 0.0, shift - finite(high)))
 
 

@@ -1,6 +1,6 @@
 """Least squares on equispaced Fourier features, for millions of points in few dimensions.
 
-On a box that holds the points, a grid of frequencies stands for a kernel (see `_spectral.py`):
+On a box that holds the points, a grid of frequencies represents a kernel (see `_spectral.py`):
 
     k(x, y) = sum_m D_m exp(i <w_m, x - y>),    f(x) = sum_m sqrt(D_m) b_m exp(i <w_m, x>)
 
@@ -36,11 +36,11 @@ from mercer.engine.sums._spectral import (
     FINEST_TOLERANCE,
     MOST_MODES,
     PAIRS_PER_MODE,
-    SLACK,
     Grid,
     SpectralSum,
     evaluate_modes,
     grid_for,
+    slack_of,
     transform,
 )
 
@@ -66,7 +66,7 @@ def fourier_features(
         most = min(most, float(n) ** 2 / PAIRS_PER_MODE / 2.0**dim)
     tolerance = max(error / program.value_at_zero, FINEST_TOLERANCE)
     low, high = (np.array([end(column) for column in x.T]) for end in (np.min, np.max))
-    slack = SLACK * (high - low)
+    slack = slack_of(low, high)
     grid = grid_for(program, low - slack, high + slack, tolerance, most)
     if grid is None:
         return None
@@ -84,13 +84,13 @@ class FourierFeatures:
 
     program: Program
     X: Array
-    mapped_to: Array  # the points where the program measures them
+    mapped_to: Array  # the points as the program measures them
     grid: Grid
 
     def equations(self, weights: Array, Y: Array, *, centred: bool) -> NormalEquations:
         """The equations of weighted least squares for targets Y, shape (n, t).
 
-        With `centred`, features lose their weighted mean: the fit has an intercept.
+        With `centred`, features are centred at their weighted mean: the fit has an intercept.
         """
         shape = self.grid.weights.shape
         twice = tuple(2 * size - 1 for size in shape)
@@ -111,7 +111,7 @@ class FourierFeatures:
 
 
 class NormalEquations:
-    """S b = right, S = D^(1/2) T D^(1/2), in real numbers; penalties are for the caller to add.
+    """S b = right, S = D^(1/2) T D^(1/2), in real numbers; the caller adds penalties.
 
     Modes of real functions come in conjugate pairs, so half of them are stored: those whose last
     index is not negative, times sqrt(2) unless it is zero, as real and imaginary parts. The length
@@ -164,7 +164,7 @@ class NormalEquations:
 
     @cached_property
     def root_weights(self) -> Array:
-        """sqrt(D_m) of each stored number, times sqrt(2) where it stands for two modes."""
+        """sqrt(D_m) of each stored number, times sqrt(2) where it represents two modes."""
         return np.repeat(self._back.ravel(), 2)
 
     def _product(self, v: Array) -> Array:

@@ -38,7 +38,7 @@ _KEPT = 3.0  # packed points are kept up to this multiple of `working_memory`
 
 
 class Placed(NamedTuple):
-    """Points and queries where the program measures them, and the form of their distance."""
+    """Points and queries as the program measures them, and the form of their distance."""
 
     points: Array
     queries: Array
@@ -46,7 +46,7 @@ class Placed(NamedTuple):
 
 
 class CorePoints:
-    """Points where a program measures them, as the core reads them."""
+    """Points as a program measures them, in the layout that the core reads."""
 
     def __init__(self, program: Program, X: Any, dtype: Any) -> None:
         self.program, self.X, self.dtype = program, X, dtype
@@ -129,8 +129,8 @@ def gram_block(
 class NativeSum:
     """Elements with coefficients A on points X: their values and derivatives at any queries.
 
-    With `keep`, packed points are kept for the next call. `n_queries` is about how many queries
-    there will be in all: many make it worth while to sort the points.
+    With `keep`, packed points are kept for the next call. `n_queries` is the approximate number of
+    queries in all: if there are many, it pays to sort the points.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class NativeSum:
         """Every element at every query, unshifted.
 
         With `pairs`, which has a coefficient for each point and query, the terms are multiplied by
-        it.
+        these.
         """
         dtype = tile_dtype(self.X, Y)
         if dtype not in self._points:
@@ -299,7 +299,7 @@ def _times_coordinates(a: Array, c: Array, degree: int) -> Array:
 
 
 def _moments(sums: dict[int, Array], batch: int, p: int) -> Moments:
-    """The sums of the core by the names that derivatives are made from."""
+    """The sums of the core, under the names from which derivatives are computed."""
     out: Moments = {("value",): sums[0]}
     if 1 in sums:
         out[("first", 0)] = sums[1].reshape(-1, batch, 1 + p)

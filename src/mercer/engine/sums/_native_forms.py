@@ -2,7 +2,7 @@
 
     sum_ij u_i k(x_i, x_j) u_j = sum_i u_i s_i,   s = K u
 
-K is symmetric, so sums over some points are needed at these and at later points only. The core
+K is symmetric, so sums over some points are needed only at these and at later points. The core
 computes kernel values and products in float32 without storing the values.
 """
 
@@ -36,7 +36,7 @@ Vectors = Callable[[slice], Array]
 
 
 class NativeForms:
-    """Forms and products of the matrix k(x_i, x_j), i != j, right to float32.
+    """Forms and products of the matrix k(x_i, x_j), i != j, accurate to float32.
 
     `points` are those that the program measures, in float32, so that their squared distances may
     be computed from inner products.
@@ -52,8 +52,8 @@ class NativeForms:
         """Forms, products, and zeros in place of the bounds that `SpectralForms` has.
 
         Forms are sums over i != j of u_i K_ij u_j for each of `count` vectors u; `vectors(some)`
-        has some of them in rows, in float32. Products are those of K, its diagonal left out, with
-        the columns of `watched`.
+        returns some of them as rows, in float32. Products are those of K, its diagonal left out,
+        with the columns of `watched`.
         """
         at_once = int(get_options().working_memory * 2**20 / (4 * len(self.points)))
         found = [

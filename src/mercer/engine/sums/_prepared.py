@@ -126,7 +126,7 @@ def prepare(
     coef : Coef
         Coefficients of shape (n, b).
     n_queries : int
-        About how many queries there will be in all, to decide which preparations are worth while.
+        The approximate number of queries in all, to decide which preparations are worthwhile.
     tolerance : float, optional
         As in `options(tolerance=...)`, which it replaces.
     slopes : bool
@@ -173,12 +173,12 @@ class PreparedSum:
         ----------
         Y : array of shape (m, d)
         order : {0, 1, 2}
-            Of the derivatives in the query.
+            The order of the derivatives in the query.
         paired : bool
             Take element j at query j only. Otherwise every element at every query, (m, b, ...).
         shifted : bool
             Give each query a logarithmic scale, so that sums that underflow keep their digits, and
-            those in the tails are accurate relative to themselves.
+            those in the tails have a small relative error.
         exact : bool
             Sum to rounding, whatever tolerance is allowed.
         """
@@ -195,7 +195,7 @@ class PreparedSum:
             return self._fields(Y, order, paired, shifted)
 
     def using(self, made: SpectralSum) -> PreparedSum:
-        """The same sum, whose transform to frequencies is known already."""
+        """The same sum, with a transform to frequencies that is known already."""
         self._kept["spectral", False, self.tolerance] = made
         return self
 
@@ -325,9 +325,9 @@ class PreparedSum:
     ) -> Fields:
         """Sum again the rows that are not accurate.
 
-        With a bound, an allowed error is noise in the tails. Rows are summed again to rounding if
-        they are NaN (outside of a grid) or, where sums are to be accurate relative to themselves,
-        have an element not far above its bound; rows with a shift were computed again before.
+        With a bound, the allowed error is noise in the tails. Rows are summed again to rounding if
+        they are NaN (outside the grid) or, where a small relative error is wanted, have an element
+        not far above its bound; rows with a shift were computed again before.
         Without a bound, `shifted` rows that are tiny or not finite have no digits, and are summed
         again in log space. (Where they are tiny because terms cancel, that does no harm.)
         """

@@ -1,12 +1,12 @@
-"""The spectral engine: sums over millions of points in up to three dimensions, by Bochner.
+"""The spectral engine: sums over millions of points in up to three dimensions (Bochner).
 
     sum_i a_i k(x_i - y) = sum_m D_m c_m exp(i <w_m, y>),   c_m = sum_i a_i exp(-i <w_m, x_i>)
 
 on a grid of frequencies w_m = 2 pi m / L. The points are transformed once. Values and derivatives
 anywhere are a second transform; both are non-uniform FFTs (finufft).
 
-The grid stands for the kernel on a box, k(x - y) = sum_m D_m exp(i <w_m, x - y>). Two things are
-approximated: the kernel repeats with period L, and frequencies end at M. Both errors are bounded.
+The grid represents the kernel on a box, k(x - y) = sum_m D_m exp(i <w_m, x - y>), with two
+approximations: the kernel repeats with period L, and frequencies end at M. Both errors are bounded.
 For a positive definite kernel D_m >= 0, so the truncation loses at most the missing mass
 k_L(0) - sum_m D_m, where k_L is the kernel summed over its images.
 """
@@ -42,7 +42,7 @@ from mercer.engine.sums._fields import Fields, with_rounding
 from mercer.engine.sums._spread import PIECE, spline_grid, spread_modes
 
 FINEST_TOLERANCE = 1e-12  # where the engine is named and no tolerance is given
-SLACK = 1e-6  # of the extent: how far queries may lie beyond the box
+_SLACK = 1e-6  # of the extent: how far queries may lie beyond the box
 # Work in units of one pair of a direct sum. A point of a transform is spread over about 10^d cells
 # of a fine grid, in vector instructions; a mode is a few steps of an FFT on a grid twice as fine.
 # Several elements share the distances and exponentials of a direct sum, which are 6/7 of its work.
@@ -63,9 +63,9 @@ _TRANSFORMS = 0.25  # share of the tolerance that is left to the transforms
 class SpectralSum:
     """Elements with coefficients A on points X, transformed once: fields at any queries.
 
-    The grid is for a box that holds the points where the program measures them; `share` is the
-    share of pairs of points and queries that a direct sum could not leave out. If the `modes` of
-    the elements are known, nothing is transformed.
+    The grid is for a box that holds the points as the program measures them; `share` is the share
+    of pairs of points and queries that a direct sum could not leave out. If the `modes` of the
+    elements are known, nothing is transformed.
     """
 
     def __init__(
@@ -146,18 +146,34 @@ def transform(grid: Grid, X: Array, A: Array, shape: tuple[int, ...]) -> Array:
     """Take coefficients to the frequency domain: c_m on `shape` modes, shape (b, modes...)."""
     dim = X.shape[1]
     packed = packed_in_pairs(A.T.astype(np.float64))
-    threads = thread_count() if len(X) > _FEW_POINTS else 1
-    modes = non_uniform_transform(1, grid, X, packed, threads, shape).reshape(-1, *shape)
+    modes = _modes_of_points(grid, X, packed, shape).reshape(-1, *shape)
     flipped = np.conj(modes[(slice(None), *(slice(None, None, -1),) * dim)])
     # of a + ib: the even part of the modes belongs to a, the odd part to b
     both = np.stack([0.5 * (modes + flipped), -0.5j * (modes - flipped)], axis=1)
     return np.asarray(both.reshape(-1, *shape)[: A.shape[1]])
 
 
+def _modes_of_points(grid: Grid, X: Array, packed: Array, shape: tuple[int, ...]) -> Array:
+    """Transforms of points, on all threads.
+
+    The threads of finufft add in an order that varies, so each of our threads sums its own points,
+    unless the grids would then take more time than the points.
+    """
+    threads = thread_count() if len(X) > _FEW_POINTS else 1
+    if len(X) < threads * 2 ** len(shape) * math.prod(shape):
+        return non_uniform_transform(1, grid, X, packed, threads, shape)
+    parts = list(pieces(len(X), -(-len(X) // threads)))
+
+    def modes(part: slice) -> Array:
+        return non_uniform_transform(1, grid, X[part], contiguous(packed[:, part]), 1, shape)
+
+    return np.asarray(reduce(np.add, map_threads(modes, parts)))
+
+
 def spectral_sum(
     program: Program, X: Any, Y: Any, A: Array, tolerance: float, n_queries: int, *, forced: bool
 ) -> SpectralSum | None:
-    """Transform the elements for these queries, and `n_queries` in all; None if not worth while.
+    """Transform the elements for these queries, and `n_queries` in all; None if not worthwhile.
 
     With `forced` the only condition is that some grid meets the tolerance.
     """
@@ -167,16 +183,22 @@ def spectral_sum(
     y = mapped(variable.maps, as_float64(Y), origin)
     n, m, dim, share, most = len(X), max(len(y), n_queries), y.shape[1], 1.0, float(MOST_MODES)
     if not forced:
-        placed = np.broadcast_to(box[0], (n, dim))  # its size is looked at, not its rows
+        placed = np.broadcast_to(box[0], (n, dim))  # only its size is used, not its rows
         cutoff = useful_cutoff(program, placed, y, 0, tolerance, n_queries, lambda: box)
         share = share_in_reach(sample, y, cutoff)
         most = min(most, modes_worth_while(float(n) * m * share, n + m, dim, A.shape[1]))
     if most < 1:
         return None
     low, high = np.minimum(box[0], y.min(axis=0)), np.maximum(box[1], y.max(axis=0))
-    slack = SLACK * (high - low)
+    slack = slack_of(low, high)
     grid = grid_for(program, low - slack, high + slack, max(tolerance, FINEST_TOLERANCE), most)
     return None if grid is None else SpectralSum(program, X, A, grid, share)
+
+
+def slack_of(low: Array, high: Array) -> Array:
+    """How far a box reaches beyond the points: at least some units in their last place."""
+    rounding = 8.0 * np.finfo(np.float64).eps * np.maximum(np.abs(low), np.abs(high))
+    return np.asarray(np.maximum(_SLACK * (high - low), rounding))
 
 
 def _box_and_sample(X: Array, maps: Any, origin: Array | None) -> tuple[Array, Array]:
@@ -223,7 +245,7 @@ def finufft() -> Any:
 
 @dataclass(frozen=True)
 class Grid:
-    """Frequencies and weights that stand for a kernel on a box."""
+    """Frequencies and weights that represent a kernel on a box."""
 
     centre: Array  # of the box, shape (d,)
     extent: Array  # lengths of its sides
@@ -298,10 +320,10 @@ def _from_samples(
 ) -> Grid | None:
     """Weights by FFT of the profile, on a coordinate that is bent to be periodic outside the box.
 
-    For profiles without a known spectral density, or too slow to decay. Differences of points in
-    the box stay in the range where the coordinate is straight, so only the number of modes limits
-    the accuracy; it is doubled until the error between the samples is small enough. The longest
-    axis is tried first by itself, to give up early.
+    For profiles without a known spectral density, or that decay too slowly. Differences of points
+    in the box stay in the range where the coordinate is straight, so only the number of modes
+    limits the accuracy; it is doubled until the error between the samples is small enough. The
+    longest axis is tried first by itself, to give up early.
     """
     period, size, dim = _CLIP * extent, 32, extent.size
     if dim > 1:

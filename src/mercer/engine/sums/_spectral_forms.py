@@ -26,11 +26,11 @@ from mercer.engine.programs._program import Program
 from mercer.engine.sums._choice import can_transform
 from mercer.engine.sums._spectral import (
     MOST_MODES,
-    SLACK,
     Grid,
     SpectralSum,
     finufft,
     grid_for,
+    slack_of,
 )
 
 # Errors, as shares of the spread of u'Ku over random signs u, which is about n k(0) / 10.
@@ -61,8 +61,9 @@ class SpectralForms:
         """Forms, products, and bounds on the errors of each form and of all products.
 
         Forms are sums over i != j of u_i K_ij u_j for each of `count` vectors u; `vectors(some)`
-        has some of them in rows. Products are those of K, its diagonal left out, with the columns
-        of `watched`. The bounds hold if finufft keeps the accuracy asked of it once per dimension.
+        returns some of them as rows. Products are those of K, its diagonal left out, with the
+        columns of `watched`. The bounds hold if finufft keeps the accuracy asked of it once per
+        dimension.
         """
         pairs = list(pieces(count, 2))
         ends = vectors(pairs[0]), vectors(pairs[-1])  # tell one list of vectors from another
@@ -127,7 +128,7 @@ def spectral_forms(program: Program, X: Any) -> SpectralForms | None:
     if most < 1:
         return None
     low, high = x.min(axis=0), x.max(axis=0)
-    slack = SLACK * (high - low)
+    slack = slack_of(low, high)
     grid = grid_for(program, low - slack, high + slack, max(_GRID / n, _FINEST), most)
     if grid is None:
         return None

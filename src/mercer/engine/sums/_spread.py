@@ -49,7 +49,7 @@ class SplineGrid:
 
 
 def spline_grid(weights: Array, error: float) -> SplineGrid | None:
-    """The grid that takes least time for modes of weights D_m; None if all are too large."""
+    """The grid that takes least time for modes with weights D_m; None if all are too large."""
     if not core_allowed():
         return None
     found = [g for order in _ORDERS if (g := _smallest(weights, order, error)) is not None]
@@ -64,7 +64,8 @@ def _smallest(weights: Array, order: int, error: float) -> SplineGrid | None:
     size = np.abs(weights)
     total, stretch = float(size.sum()), 1.0
     while True:
-        cells = tuple(next_fast_len(math.ceil(stretch * (s + 1)), real=True) for s in size.shape)
+        least = [max(order, math.ceil(stretch * (s + 1))) for s in size.shape]
+        cells = tuple(next_fast_len(c, real=True) for c in least)
         if math.prod(cells) > _MOST_CELLS:
             return None
         found = size
@@ -93,9 +94,9 @@ def spread_modes(
     n: int,
     piece: Callable[[slice], tuple[Array, Array | None]],
 ) -> Array:
-    """c_m on `shape` modes for points measured from the centre; `piece` has rows and strengths.
+    """c_m on `shape` modes for points measured from the centre; `piece` returns rows and strengths.
 
-    Rows are float32 or float64 of shape (rows, d); strengths None are ones.
+    Rows are float32 or float64 of shape (rows, d); None for strengths means ones.
     """
     nodes = tuple(c + grid.order for c in grid.cells)
     scale = np.array(grid.cells) / period

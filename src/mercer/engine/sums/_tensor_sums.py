@@ -1,8 +1,8 @@
 """Kernel sums, Gram matrices and derivatives on tensors, tile by tile in their own namespace.
 
-Moments, gradients and Hessians are put together by the same code as for NumPy arrays. What torch
-records of a tile is only how to compute it again, so that the memory of a sum and of its gradient
-is that of the points and of one tile.
+Moments, gradients and Hessians are put together by the same code as for NumPy arrays. Torch records
+only how to compute a tile again, so that the memory of a sum and of its gradient is that of the
+points and of one tile.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kernels of categories: which columns of two rows of labels are equal."""
+"""Kernels of categories: they compare which columns of two rows of labels are equal."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _EXACT_INTEGERS = 2**53
 class Categories(Domain):
     """Rows of labels: numbers, strings, or any other objects that can be hashed.
 
-    Given as an array of two dimensions, a list of rows (lists, tuples or arrays), a data frame, or
-    a plain list of labels, which is one column. Two labels are the same category if `a == b`; so 1,
+    Given as a two-dimensional array, a list of rows (lists, tuples or arrays), a data frame, or a
+    plain list of labels, which is one column. Two labels are the same category if `a == b`; so 1,
     1.0 and True are one, and None is a category like any other. NaN and pandas' NA are refused:
     make missing values a category first, as in `X.fillna("missing")`.
 
@@ -74,7 +74,7 @@ def _as_matrix(X: Any, name: str) -> Array:
 
 
 def _from_rows(rows: list[Any], name: str) -> Array:
-    """A list of rows, or of the labels of one column; NumPy would make "1" of a 1 beside "a"."""
+    """A list of rows, or of the labels of one column; NumPy would turn 1 beside "a" into "1"."""
     one_column = not rows or not isinstance(rows[0], list | tuple | np.ndarray)
     rows = [[label] for label in rows] if one_column else [list(row) for row in rows]
     width = len(rows[0]) if rows else 0
@@ -97,7 +97,7 @@ def _from_rows(rows: list[Any], name: str) -> Array:
 
 
 def _is_exact(numbers: Array) -> bool:
-    """Whether float64 tells them all apart; numbers of accounts may be too large."""
+    """Whether float64 distinguishes them all; account numbers may be too large."""
     return bool(np.all(np.abs(numbers.astype(np.float64)) < _EXACT_INTEGERS))
 
 
@@ -121,8 +121,8 @@ class Hamming(Kernel):
     """Hamming kernel k(x, y) = exp(-#{c : x_c != y_c} / l) of rows of categories.
 
     A product over columns of 1 where the labels are equal and exp(-1 / l) where they differ, each
-    factor strictly positive definite on its categories; so every function of finitely many rows is
-    that of an element. On a numeric matrix columns can be chosen,
+    factor strictly positive definite on its categories; so for any values at finitely many rows
+    some element takes them. On a numeric matrix columns can be chosen,
     `Hamming(1.0).transform(Columns([2, 3]))`, and combined with kernels of the other columns.
     `Categories` says what labels may be.
 
@@ -156,7 +156,7 @@ class Hamming(Kernel):
 class Overlap(Kernel):
     """Overlap kernel: the share of the columns in which two rows of categories are equal.
 
-    The mean over columns of 1 where x_c = y_c, else 0; so an inner product of indicators.
+    The mean over columns of 1 where x_c = y_c, else 0; so it is an inner product of indicators.
     `Categories` says what labels may be.
 
     Examples

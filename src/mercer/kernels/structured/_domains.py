@@ -20,7 +20,7 @@ class _Collection(Domain):
     """Points that are collections of hashable things, held in a one-dimensional object array."""
 
     def check(self, X: Any, name: str) -> Any:
-        """A one-dimensional array of points, each checked; its own array where nothing changes."""
+        """A one-dimensional array of points, each checked; the given array if nothing changes."""
         X = items_of(X)
         _check_listed(X, name)
         out = np.empty(len(X), dtype=object)
@@ -33,7 +33,7 @@ class _Collection(Domain):
 
     @abstractmethod
     def _point(self, x: Any, where: str) -> Any:
-        """One point as it is kept."""
+        """One point in the form in which it is kept."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def _check_present(x: Any, where: str, what: str) -> None:
 
 
 def _check_hashable(things: Iterable[Any], where: str, what: str) -> None:
-    """Things must be equal to themselves, and be found again."""
+    """Raise unless the things are hashable and equal to themselves."""
     for thing in things:
         try:
             hash(thing)
@@ -145,7 +145,7 @@ def _check_hashable(things: Iterable[Any], where: str, what: str) -> None:
 
 
 def is_missing(x: Any) -> bool:
-    """Whether x is not equal to itself: NaN, NaT, and pandas.NA, which does not say."""
+    """Whether x is missing: NaN or NaT, which differ from themselves, or pandas.NA."""
     try:
         return bool(x != x)
     except TypeError:

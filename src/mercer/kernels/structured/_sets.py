@@ -18,8 +18,8 @@ from mercer.kernels.structured._domains import Sets
 
 _TABLE = 1 << 20  # things that are numbered by a table; more are ranked by sorting
 _DENSE = 4096  # things of which a dense matrix may be made
-_GAIN = 25.0  # an entry of a BLAS product is that much cheaper than one of a sparse product
-_REPEATED = 16.0  # coincidences per pair above which equal things of a point are put together
+_GAIN = 25.0  # an entry of a BLAS product is this much cheaper than one of a sparse product
+_REPEATED = 16.0  # coincidences per pair above which equal things of a point are merged
 
 
 def _zero_or_one(value: Any, name: str) -> float:
@@ -77,7 +77,7 @@ def _sizes(X: Any) -> Array:
 
 
 def _counts(X: Any, sizes: Array, number: dict[Hashable, int]) -> Counts:
-    """The elements that have a number."""
+    """The counts of the elements that have a number."""
     found = [number.get(element, -1) for element in chain.from_iterable(X)]
     things = np.array(found, dtype=np.int64)
     known = things >= 0

@@ -24,13 +24,13 @@ _LARGEST = 1 << 62
 @dataclass(frozen=True)
 @checked(length=positive_int)
 class Spectrum(OfBlocks):
-    """Spectrum kernel k(s, t) = sum_u c_u(s) c_u(t), c_u(s) how often u occurs in s.
+    """Spectrum kernel k(s, t) = sum_u c_u(s) c_u(t), c_u(s) the number of times u occurs in s.
 
     The sum is over all u of p letters; occurrences have no gaps, and may overlap.
     Points are strings, bytes, or lists or tuples of hashable tokens such as words. A sequence of
-    fewer than p letters has the feature zero. All lengths up to p are a sum of kernels. In
-    `Subsequences` letters with gaps between them count as well. Source: C. Leslie, E. Eskin and W.
-    S. Noble, The spectrum kernel: a string kernel for SVM protein classification (2002).
+    fewer than p letters has the feature zero. To use all lengths up to p, add kernels.
+    `Subsequences` also counts letters with gaps between them. Source: C. Leslie, E. Eskin and W. S.
+    Noble, The spectrum kernel: a string kernel for SVM protein classification (2002).
 
     Parameters
     ----------
@@ -74,16 +74,16 @@ def _decay(value: Any, name: str) -> float:
 class Subsequences(OfBlocks):
     """Gap-weighted subsequence kernel k(s, t) = sum_u phi_u(s) phi_u(t) over all u of p letters.
 
-    phi_u(s) is the sum of d^(i_p - i_1 + 1) over all places i_1 < ... < i_p at which s reads u: a
-    subsequence counts less the longer the stretch it is spread over. Points are strings, bytes, or
-    lists or tuples of hashable tokens such as words. A sequence of fewer than p letters has the
+    phi_u(s) is the sum of d^(i_p - i_1 + 1) over all places i_1 < ... < i_p at which u occurs in s:
+    a subsequence counts less the longer the stretch it is spread over. Points are strings, bytes,
+    or lists or tuples of hashable tokens such as words. A sequence of fewer than p letters has the
     feature zero.
 
     Values grow with the length of the sequences, at most to C(n, p) C(m, p) d^(2p); most uses need
-    `Normalised(Subsequences(...))`. With few letters and long sequences the features are computed
-    and multiplied; otherwise a recursion runs over pairs, in p |s| |t| steps. Source: H. Lodhi, C.
-    Saunders, J. Shawe-Taylor, N. Cristianini and C. Watkins, Text classification using string
-    kernels (2002).
+    `Normalised(Subsequences(...))`. For small alphabets and long sequences the features are
+    computed and multiplied; otherwise a recursion runs over pairs, in p |s| |t| steps. Source: H.
+    Lodhi, C. Saunders, J. Shawe-Taylor, N. Cristianini and C. Watkins, Text classification using
+    string kernels (2002).
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class Subsequences(OfBlocks):
 
 
 def _counts(blocks: list[Letters], length: int) -> tuple[list[Counts], int]:
-    """Parts of `length` letters as numbers below a size, the same for equal parts of all blocks."""
+    """Parts of `length` letters as numbers below a size; equal parts share a number."""
     letters = np.concatenate([b.letters for b in blocks]).astype(np.int64)
     cut = np.cumsum([0] + [b.count for b in blocks])
     rows = np.concatenate([b.rows + first for b, first in zip(blocks, cut, strict=False)])

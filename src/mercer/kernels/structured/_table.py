@@ -34,7 +34,7 @@ class Tables(Domain):
     """Rows of a table: a pandas or polars frame, or a mapping of columns.
 
     Inside, a table is a structured array with one field per column, float64 for numbers and
-    objects for the rest. Columns of no group are left out.
+    objects for the rest. Columns in no group are left out.
     """
 
     groups: tuple[Group, ...]
@@ -76,7 +76,7 @@ class Tables(Domain):
 
 @dataclass(frozen=True)
 class Group:
-    """Columns that one kernel sees together, and what it takes them for."""
+    """Columns that one kernel sees together, and the domain of that kernel."""
 
     columns: tuple[str, ...]
     domain: Domain
@@ -187,9 +187,9 @@ class Table(Kernel):
     """k(x, y) = prod_g k_g(x_g, y_g) over groups g of named columns of a table.
 
     Points are rows of a pandas or polars frame, or of a mapping of columns; columns that no group
-    names are ignored. A product says "alike in every respect"; for "in some respect" add tables,
-    `Table({"age": k}) + Table({"city": l})`. There are no derivatives: pre-images come from
-    `Candidates`, and are rows that `pandas.DataFrame` turns back into a frame. `table_kernel`
+    names are ignored. A product asks for similarity in every group; for similarity in some group,
+    add tables, `Table({"age": k}) + Table({"city": l})`. There are no derivatives: pre-images come
+    from `Candidates`, and are rows that `pandas.DataFrame` turns back into a frame. `table_kernel`
     chooses groups and kernels from the data.
 
     Parameters
@@ -197,7 +197,7 @@ class Table(Kernel):
     groups : mapping of column names to kernels
         Each key is a column, or a tuple of columns that one kernel sees together: a matrix of
         numbers for kernels on vectors, labels for `Hamming` and `Overlap`, one column of strings
-        for `Spectrum` and its like.
+        for kernels such as `Spectrum`.
 
     Examples
     --------
@@ -224,7 +224,7 @@ class Table(Kernel):
 
     @property
     def flags(self) -> Flags:  # type: ignore[override]
-        """A product of positive definite kernels is one."""
+        """A product of positive definite kernels is positive definite."""
         if all(kernel.flags.is_positive_definite for _, kernel in self.groups):
             return Flags(Definiteness.POSITIVE)
         return Flags(self.groups[0][1].flags.definiteness) if len(self.groups) == 1 else Flags()
@@ -268,11 +268,11 @@ def table_kernel(
     - labels: one `Hamming` over all of them, whose length is the mean number of labels in which two
       rows differ;
     - texts: for each column its own `Normalised(Spectrum(3) + 1.0)`, the cosine of counts of three
-      letters (the constant is for texts shorter than that).
+      letters (the constant handles texts shorter than that).
 
-    Columns in none of the lists: numbers are numeric; booleans and categorical columns
-    hold labels; strings are labels if at most 50 different ones make up at most half of the rows,
-    else texts. Missing values are refused.
+    For columns in none of the lists: numbers are numeric; booleans and categorical columns hold
+    labels; strings are labels if there are at most 50 different ones, and at most half as many as
+    rows, else texts. Missing values are refused.
 
     Parameters
     ----------

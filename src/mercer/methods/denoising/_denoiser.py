@@ -23,7 +23,7 @@ from mercer.methods.pca._kernel_pca import fit_inverse, reconstruct
 from mercer.preimages import FittedMap, LinearInverse, Solver, preimage
 from mercer.space import Subspace, feature
 
-_LARGEST = 1.0 - 1e-9  # share of a row in itself: the others must have a say
+_LARGEST = 1.0 - 1e-9  # weight of a row in its own result: the others must count too
 _BLOCK = 4096  # rows that are denoised at once
 _ENTRIES = 20_000  # on which the risk is averaged: its standard error is then about 1 %
 _LEAST_STEP = 1e-13  # of the row, so that the step is not lost in rounding
@@ -48,12 +48,12 @@ class Denoiser:
     trust : float
         In [0, 1]; 1 is the pre-image itself.
     noise, noise_error : float
-        The standard deviation of the noise for which it was made, and the standard error of that.
+        The standard deviation of the noise for which it was made, and its standard error.
     risk : float
         Stein's estimate of its mean squared error per entry, each fitted row left out in turn.
     rows, row_weights : arrays of shape (n, d) and (n,), or None
         The distinct rows that were fitted, and their weights. Each is denoised as if it had been
-        left out. None for a subspace on landmarks, in which single rows hardly count.
+        left out. None for a subspace on landmarks, in which single rows hardly matter.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class Denoiser:
     row_weights: Array | None = field(default=None, repr=False)
 
     def __call__(self, Y: Any) -> Any:
-        """Return the rows of Y, denoised; rows that were fitted as if they had not been.
+        """Return the rows of Y, denoised; fitted rows as if they had been left out of the fit.
 
         A frame comes back as a frame with the same columns.
         """
@@ -89,7 +89,7 @@ class Denoiser:
         return like(given, out)
 
     def _projected(self, Y: Any) -> Array:
-        """D(y), without the row itself where y is one of the fitted rows."""
+        """D(y), without the row itself if y is one of the fitted rows."""
         if self.rows is None or self.row_weights is None:
             return self.project(Y)
         keys = self._keys
@@ -122,8 +122,8 @@ class Denoiser:
     def left_out(self, rows: Array, w: Array, total: float) -> Callable[[Array], Array]:
         """Return the map that takes y_i to what D(y_i) would be if row i had not been fitted.
 
-        It leaves row i out of the mean, of the subspace and of a linear inverse: exactly for
-        `Tikhonov` weights on all directions, closely otherwise. The rows are distinct training rows
+        It leaves row i out of the mean, the subspace and a linear inverse: exactly for `Tikhonov`
+        weights on all directions, approximately otherwise. The rows are distinct training rows
         and w their weights: equal rows are left out together. `total` is the weight of all.
 
         D smooths rows: with coordinates C of the rows and phi the filter's weights, the share of
@@ -171,7 +171,7 @@ def fit_denoiser(
     trust: float | str = "auto",
     inverse: Any = None,
 ) -> Denoiser:
-    """Return a denoiser on a principal subspace: filter, inverse and trust, given or chosen.
+    """Return a denoiser on a principal subspace, with filter, inverse and trust given or chosen.
 
     Parameters
     ----------
@@ -250,12 +250,12 @@ class SteinRisk:
     """The mean squared error of y + t (D(y) - y), estimated for noise of variance s^2.
 
     With r(y) = D(y) - y, s^2 + (t^2 |r|^2 + 2 t s^2 div r) / size is an unbiased estimate of the
-    mean squared error per entry. It is least at t = -s^2 div r / |r|^2.
+    mean squared error per entry. It is smallest at t = -s^2 div r / |r|^2.
     """
 
     variance: float  # s^2
     moved: float  # |r|^2 per entry
-    divergence: float  # div r per entry: minus the share of the noise that is taken out
+    divergence: float  # div r per entry: minus the share of the noise that is removed
 
     @property
     def trust(self) -> float:
@@ -270,7 +270,7 @@ class SteinRisk:
         return v + trust**2 * self.moved + 2.0 * trust * v * self.divergence
 
 
-@np.errstate(over="ignore")  # of rows at the end of all numbers
+@np.errstate(over="ignore")  # of rows near the largest floating-point numbers
 def estimate_risk(denoise: Callable[[Array], Array], rows: Array, noise: float) -> SteinRisk:
     """Estimate the risk of a map that does not depend on the rows to which it is applied.
 

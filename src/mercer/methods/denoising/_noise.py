@@ -1,4 +1,4 @@
-"""Noise: its level where data tell it, and how far it moves features."""
+"""Estimates of the noise level, where data allow them, and of how far noise moves features."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _SLACK = 1.5  # correlation of quiet columns: those of images see a little of th
 _MANY_COLUMNS = 3000  # beyond, no eigenvalues: a cube of their number
 _SMALL = 1e-70  # beyond, squares of lengths leave the range of kernels
 _EPS = float(np.finfo(np.float64).eps)
-_METRIC_COLUMNS = 1000  # whose mixed derivatives are written out, 8 MB
+_METRIC_COLUMNS = 1000  # whose matrix of mixed derivatives is computed, 8 MB
 _METRIC_ROWS = 200  # over which a kernel's metric is averaged: its error is then a few percent
 
 
 @dataclass(frozen=True)
 class NoiseLevel:
-    """The standard deviation of noise, or that it cannot be told.
+    """An estimate of the standard deviation of noise, which may be unknown.
 
     Attributes
     ----------
     sd : float
-        The estimate; 0 if it cannot be told.
+        The estimate; 0 if unknown.
     error : float
-        Its standard error, for normal noise; infinity if it cannot be told.
+        Its standard error, for normal noise; infinity if unknown.
     n_directions : int
         Columns or directions that hold nothing but noise.
     source : str
@@ -59,17 +59,16 @@ class NoiseLevel:
 def noise_level(X: Any, *, weights: Any = None) -> NoiseLevel:
     """Estimate the standard deviation s of noise that is the same and independent in all columns.
 
-    What cannot be predicted need not be noise. Noise can be told from the rest where it stands
-    alone, in a part of the data that varies equally in all directions, and less than the rest:
+    What cannot be predicted need not be noise. Noise can be identified where it occurs alone, in a
+    part of the data that varies equally in all directions, and less than the rest:
 
-    - columns: the quietest columns, as many as have the same variance (Bartlett's test), if they
-      are uncorrelated; the background of images;
+    - columns: the columns of least variance, as many as have the same variance (Bartlett's test),
+      if they are uncorrelated; the background of images;
     - directions: the smallest eigenvalues of the covariance, as many as are equal (Bartlett's test
       of sphericity), if there are a third more rows than columns; few factors behind many columns.
 
     There must be five such columns, or half of the directions (or 20), and others that clearly vary
-    more.
-    In most tables neither is found. Then the level is unknown, and the estimate 0.
+    more. In most tables neither is found. Then the level is unknown, and the estimate 0.
 
     Parameters
     ----------
@@ -138,8 +137,8 @@ def _level(variance: float, n: float, m: int, source: str) -> NoiseLevel:
 def _n_equal(v: Array, factor: Array | float, freedom: Array) -> int:
     """How many of the variances v, ascending, are equal: the most that Bartlett's test accepts.
 
-    `factor` and `freedom` are those of the test on the first 1, 2, ... of them. None unless all of
-    them together clearly are not.
+    `factor` and `freedom` are those of the test on the first 1, 2, ... of them. 0 unless all of
+    them together are clearly unequal.
     """
     from scipy.special import chdtrc
 
@@ -152,7 +151,7 @@ def _n_equal(v: Array, factor: Array | float, freedom: Array) -> int:
 def _uncorrelated(Z: Array, n: float) -> bool:
     """Whether the largest eigenvalue of Z'Z is about that of pure noise (Marchenko and Pastur).
 
-    If there are few columns, a single pair that is correlated must not hide in the slack.
+    If there are few columns, a single correlated pair must not hide in the slack.
     """
     rows, m = Z.shape
     with single_threaded_blas():
@@ -180,7 +179,8 @@ def feature_noise(kernel: Kernel, X: Any, noise: float, *, weights: Any = None) 
     variance s^2 adds s^2 d^2 k / dx_j dy_j at x = y, per coordinate and point. This is averaged
     over coordinates, and summed over rows: n s^2 / l^2 for a Gaussian, n s^2 for the linear kernel.
     It is the strength of `Tikhonov` that suits the noise, in units of the eigenvalues. Kernels with
-    a cusp have no such derivative; for them features of rows with simulated noise are compared.
+    a cusp have no such derivative; for them the features of rows with and without simulated noise
+    are compared.
 
     Parameters
     ----------

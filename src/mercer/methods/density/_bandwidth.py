@@ -20,8 +20,8 @@ from mercer.methods.density._normaliser import log_normaliser, log_radial_integr
 
 BANDWIDTH_RULES = ("silverman", "scott", "modes", "likelihood")
 _LEAF = 64  # rows whose leave-one-out sums are computed pair by pair
-_NORMAL_QUARTILES = 1.349  # interquartile range of a normal law, in standard deviations
-_DOUBLINGS = 60  # of the first guess, which is off by more only on hopeless data
+_NORMAL_QUARTILES = 1.349  # interquartile range of a normal distribution, in standard deviations
+_DOUBLINGS = 60  # of the first guess, which is off by more only on degenerate data
 
 
 def density_scale(
@@ -29,7 +29,7 @@ def density_scale(
 ) -> float:
     """Return a bandwidth h for a kernel density of X.
 
-    With n points in d dimensions of spread s, the first three are optimal for a normal law:
+    With n points in d dimensions of spread s, the first three are optimal for normal data:
 
         "silverman"    h = s (4 / ((d + 2) n))^(1/(d+4)), for the density itself
         "scott"        h = s n^(-1/(d+4)), the same without the constant
@@ -62,7 +62,7 @@ def density_scale(
     Notes
     -----
     s is the root mean square over columns of min(standard deviation, interquartile range / 1.349),
-    so that a few outliers do not matter; where the quartiles coincide it is the deviation alone.
+    so that a few outliers do not matter; if the quartiles coincide, it is the deviation alone.
     For "likelihood" all rows equal to a row are left out with it: otherwise the likelihood would
     grow without bound as h goes to zero. It takes about 25 sums over all pairs. An outlier makes h
     larger, because a kernel has to reach it.
@@ -205,7 +205,7 @@ def _most_likely(kernel: Kernel, X: Array, w: Array) -> float:
 
 
 def leave_one_out_likelihood(kernel: Kernel, X: Array, w: Array, log_factor: float) -> float:
-    """The leave-one-out log-likelihood of distinct rows, on average, with k(x / f), log f given.
+    """The mean leave-one-out log-likelihood of distinct rows with k(x / f), log f given.
 
     sum_i w_i log(sum_(j != i) w_j k(x_i / f, x_j / f) / (Z f^d (n - w_i))) / n
     """

@@ -35,7 +35,7 @@ def kernel_density(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     ----------
     kernel : Kernel
         A radial kernel k >= 0 with a finite integral (an inverse multiquadric needs p > d/2), or a
-        sum of such. Linear maps in the kernel must be invertible.
+        sum of such kernels. Linear maps in the kernel must be invertible.
     X : array_like or CSR matrix of shape (n, d)
     weights : array_like of shape (n,), optional
         Weights >= 0, scaled to sum to one; equal by default.
@@ -72,7 +72,7 @@ class Density:
 
     Each group g is an element whose coefficients are the weights of its points. Groups may have
     different kernels, for example different length scales. The integrals are kept as logarithms, so
-    `log` is right in any dimension and where all kernel values underflow.
+    `log` is right in any dimension, even where all kernel values underflow.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class Density:
     def log(self, Y: Any) -> Array:
         """Return log f(y_j), shape (m,); -inf outside the support of a window.
 
-        It is also -inf where a kernel underflows whose profile uses functions other than
+        It is also -inf where a kernel underflows, if its profile uses functions other than
         arithmetic, `exp`, `log`, `sqrt` and powers.
         """
         return self._of(_log, Y, 0)
@@ -186,7 +186,7 @@ class Density:
         ]
         if max(tops) < _SMALLEST:  # it underflows everywhere
             raise _out_of_range(max(tops))
-        # an error that is allowed is a share of the peak, so the tails need no shift
+        # an allowed error is a share of the peak, so the tails need no shift
         shifted = get_options().tolerance == 0.0 or min(tops) < _SMALLEST
         return self._of(partial(_unshifted, name=name), Y, order, shifted)
 
@@ -236,7 +236,7 @@ def adaptive_density(
     sensitivity : float
         a >= 0. 0 is one kernel for all points, 1/2 the choice of Abramson.
     n_groups : int
-        Factors are not rounded if there are no more different ones than this.
+        The largest number of different factors; if there are no more, they are not rounded.
 
     References
     ----------

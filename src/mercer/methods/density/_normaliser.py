@@ -4,8 +4,8 @@ With u = |x|^2, in logarithms so that no dimension is too large:
 
     Z = int k(|x|^2) dx = pi^(d/2) / Gamma(d/2) int u^(d/2 - 1) k(u) du
 
-In closed form for mixtures of Gaussians whose mixing measure is known, where it is (2 pi)^d times
-the spectral density at 0; otherwise by adaptive quadrature in t = log u.
+It has a closed form for mixtures of Gaussians whose mixing measure is known, (2 pi)^d times the
+spectral density at 0; otherwise it is computed by adaptive quadrature in t = log u.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def draw(kernel: Kernel, size: int, dim: int, rng: np.random.Generator) -> Array
 
 
 def _draw_radial(kernel: Kernel, size: int, dim: int, rng: np.random.Generator) -> Array:
-    """A mixture of normal laws if the mixing measure is known, otherwise by the radius.
+    """Draw from a mixture of normals if the mixing measure is known, otherwise by the radius.
 
     x given t is normal with variance 1 / (2t), and t has density ~ t^(-d/2) dmu(t).
     """
@@ -176,7 +176,7 @@ def _draw_radial(kernel: Kernel, size: int, dim: int, rng: np.random.Generator) 
 
 @dataclass(frozen=True, eq=False)
 class RadialLaw:
-    """The law of t = log u with density ~ exp(t d/2) k(e^t), cut into panels."""
+    """The distribution of t = log u with density ~ exp(t d/2) k(e^t), cut into panels."""
 
     low: Array  # ends of the panels in t
     high: Array

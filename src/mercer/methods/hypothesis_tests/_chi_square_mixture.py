@@ -1,12 +1,11 @@
 """Tail probabilities of weighted sums of chi-squares, with proved error bounds.
 
-The null laws of MMD and HSIC are such sums. Their moment generating function M is known, and
+The null distributions of MMD and HSIC are such sums. Their moment generating function M is known:
 
     P(Q > q) = (1 / 2 pi) int M(s) exp(-s q) / s dt,  s = c + i t,
 
-for every c > 0 where M is finite. The integral is computed as a sum over t = k step, and what that
-leaves out is bounded. A line c near the saddle point keeps the *relative* error small far out in
-the tail.
+for every c > 0 where M is finite. The integral is computed as a sum over t = k step, whose error is
+bounded. A line c near the saddle point keeps the *relative* error small far out in the tail.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ _EPS = float(np.finfo(np.float64).eps)
 _GOAL = 1e-11  # of the tail probability, for each part of the error
 _ENTRIES = 1 << 19  # frequencies times weights that are computed at once
 _MOST = 1 << 21  # and in all: a fraction of a second; the error bound says what is missing
-_FARTHEST = 1e100  # any line is right; squares of the frequencies on this one are numbers
+_FARTHEST = 1e100  # any line is valid; squares of the frequencies on this one do not overflow
 _LEAST = -690.0  # logarithm of the smallest probability that is computed
 
 
 class Tail(NamedTuple):
-    """A tail probability, and a bound of its error.
+    """A tail probability, and a bound on its error.
 
     Attributes
     ----------
@@ -53,14 +52,14 @@ class Tail(NamedTuple):
 
 
 class Remainder(NamedTuple):
-    """Weights >= 0 that are known only by their sum, sum of squares, and a bound of each."""
+    """Weights >= 0 that are known only by their sum, sum of squares, and a bound on each."""
 
     sum: float = 0.0
     squares: float = 0.0
     largest: float = 0.0
 
 
-@np.errstate(all="ignore")  # what overflows is not known: the error says so
+@np.errstate(all="ignore")  # overflow makes the error bound large
 def weighted_chi_square_tail(
     weights: Any,
     q: float,
@@ -69,7 +68,7 @@ def weighted_chi_square_tail(
     offsets: Any = None,
     remainder: tuple[float, float, float] | None = None,
 ) -> Tail:
-    """Return P(Q > q) for Q = sum_l w_l chi2_l, independent, and a bound of the error.
+    """Return P(Q > q) for Q = sum_l w_l chi2_l, independent, and a bound on the error.
 
     Parameters
     ----------
@@ -77,14 +76,14 @@ def weighted_chi_square_tail(
         w_l, of either sign.
     q : float
     degrees : array_like of shape (r,), optional
-        Degrees of freedom > 0 of the chi-squares, whole or not; 1 by default.
+        Degrees of freedom > 0 of the chi-squares, not necessarily integers; 1 by default.
     offsets : array_like of shape (r,), optional
         o_l of noncentral chi-squares (z + o_l)^2 + ...; 0 by default. Their squares are the
         noncentrality parameters.
     remainder : (float, float, float), optional
         Further weights >= 0, of one degree of freedom each, of which only the sum T, the sum of
         squares F and an upper bound are known. They count as one weight F / T with T^2 / F
-        degrees, which has the same mean and variance; the error includes what that can change.
+        degrees, which has the same mean and variance; the error includes the effect of this.
 
     Returns
     -------
@@ -205,7 +204,7 @@ def _upper(terms: _Terms, q: float) -> Tail:
     c = _saddle(terms, q)
     v = 1.0 - 2.0 * c * terms.w
     curvature = float((2.0 * terms.w**2 / v**2 * (terms.h + 2.0 * terms.squares / v)).sum())
-    chernoff = float(terms.log_M(c)) - c * q  # log of a bound of P(Q > q)
+    chernoff = float(terms.log_M(c)) - c * q  # log of a bound on P(Q > q)
     log_p = chernoff - 0.5 * np.log(2.0 * np.pi * (1.0 + c**2 * curvature))  # and of P, roughly
     if log_p < _LEAST:
         return Tail(0.0, max(5e-324, float(np.exp(chernoff))))
@@ -236,7 +235,7 @@ def _saddle(terms: _Terms, q: float) -> float:
 
 
 def _step(terms: _Terms, q: float, c: float, log_p: float) -> tuple[float, float]:
-    """The distance of frequencies, and a bound of the aliases that it leaves."""
+    """The distance between frequencies, and a bound on the aliasing error that it causes."""
     goal = np.log(_GOAL) + log_p
     further = c + min(terms.edge - c, 4.0 * c) * np.linspace(0.05, 0.95, 19)
     chernoff = terms.log_M(further) - further * q
@@ -249,7 +248,7 @@ def _step(terms: _Terms, q: float, c: float, log_p: float) -> tuple[float, float
 
 
 def _sum(terms: _Terms, q: float, c: float, step: float, p: float) -> tuple[float, float]:
-    """The sum over frequencies, a block at a time, until a bound of the others is small."""
+    """The sum over frequencies, a block at a time, until a bound on the rest is small."""
     size = terms.h @ (1.0 + 1.0 / np.abs(1.0 - 2.0 * c * terms.w)) + terms.squares.sum()
     total, rounding, first, rows = 0.0, 0.0, 0, 128
     while True:
@@ -270,7 +269,7 @@ def _sum(terms: _Terms, q: float, c: float, step: float, p: float) -> tuple[floa
 
 
 def _truncation(terms: _Terms, q: float, c: float, step: float, t: float, F: float) -> float:
-    """A bound of the terms from t on, where the first has the absolute value F.
+    """A bound on the terms from t on, where the first has the absolute value F.
 
     The sum of absolute values, or by parts: sum F_k z^k with z = exp(-i step q) is at most the
     variation of F over |1 - z|, and |F'| <= b |F| / t.
@@ -284,7 +283,7 @@ def _truncation(terms: _Terms, q: float, c: float, step: float, t: float, F: flo
 
 
 def _change(terms: _Terms, q: float, c: float) -> float:
-    """A bound of what replacing the remainder by one weight can change.
+    """A bound on the effect of replacing the remainder by one weight.
 
     Both have a mean T and a variance 2 F, so the logarithms of their M differ by at most
     (4/3) |s|^3 (sum of cubes of both) / v, v = 1 - 2 c largest, or 1 for the lower tail. The cubes

@@ -25,11 +25,11 @@ from mercer.space import Element
 
 _DENSE = 2048  # rows up to which all eigenvectors are found
 _LARGEST_RANK = 1000  # beyond that many rows
-_SMALLEST = 1e-3  # over n, of the largest eigenvalue: what a random statistic does not notice
+_SMALLEST = 1e-3  # over n, of the largest eigenvalue: smaller ones hardly change random statistics
 _ZERO = 1e-10  # of the largest kernel value: far above rounding
 _CONVERGED = 1e-7  # relative change of a singular value: products are in float32
 _ITERATIONS = 100  # at most; they usually converge after ten or so
-_LANCZOS = 64  # singular vectors, from which on one is found by Lanczos iterations
+_LANCZOS = 64  # smaller side of a matrix from which on Lanczos iterations find one singular value
 _AT_ONCE = 1 << 20  # numbers in the products of draws that are decomposed at once
 
 
@@ -49,7 +49,7 @@ def coco(kernel_x: Kernel, X: Any, kernel_y: Kernel, Y: Any) -> float:
     Notes
     -----
     Computed from factors K~ = FF' and L~ = GG', on the ranges of both matrices: from all
-    eigenvectors up to 2,048 rows, beyond by pivoted Cholesky factors of rank 1,000 at most.
+    eigenvectors up to 2,048 rows, above from pivoted Cholesky factors of rank 1,000 at most.
 
     References
     ----------
@@ -105,8 +105,8 @@ def witness_pair(
 ) -> tuple[Element, Element] | None:
     """The functions of the largest singular value s of F'G.
 
-    With singular vectors u and v, a = G v / s and b = F u / s: a'K~a = |F'a|^2 = |u|^2 = 1, and
-    no small eigenvalue is divided by.
+    With singular vectors u and v, a = G v / s and b = F u / s: a'K~a = |F'a|^2 = |u|^2 = 1, without
+    a division by small eigenvalues.
     """
     if F.size == 0 or G.size == 0:
         return None
@@ -122,8 +122,8 @@ def leading_pair(
 ) -> tuple[Array, Array] | None:
     """Coefficients a and b of `witness_pair` from products with K~ and L~ alone.
 
-    Golub-Kahan-Lanczos bidiagonalisation of F'G. Its vectors F'a and G'b are known by a and b, with
-    the inner products a'K~a and b'L~b; the next ones are L~b and K~a. The matrices are scaled to
+    Golub-Kahan-Lanczos bidiagonalisation of F'G. Its vectors F'a and G'b are stored as a and b,
+    with the inner products a'K~a and b'L~b; the next are L~b and K~a. The matrices are scaled to
     entries of at most about one. None if they vanish, or turn out not to be positive semi-definite.
 
     References
@@ -228,7 +228,7 @@ def coco_test(
     X, Y : n points each, row i of one paired with row i of the other
     kernel : "median", None or pair, default="median"
         As in `hsic_test`; one Gaussian for each variable by default, because each permutation
-        takes a decomposition for each pair of kernels.
+        needs a decomposition for each pair of kernels.
     blocks : array_like of shape (n,), optional
         The block of each row: rows of Y are permuted within their block only.
     n_permutations : int, default=2000
@@ -264,7 +264,7 @@ def coco_test(
     draws = np.concatenate([draw() for draw in permutations(n, n_draws, rng, blocks)])
     drawn = np.array([_norms(f, g, draws) for f in shortened[0] for g in shortened[1]]) / n
     sizes = [root_mean_squares(k, Z, rng) for k, Z in zip(kernels, arrays, strict=True)]
-    moved = drawn - drawn.mean(axis=1, keepdims=True)  # all draws alike
+    moved = drawn - drawn.mean(axis=1, keepdims=True)  # the same shift for all draws
     total = combined(moved, np.sqrt(np.outer(*sizes).ravel()))
     spread = drawn.std(axis=1)
     best = int(np.argmax(moved[:, 0] / np.where(spread > 0, spread, np.inf)))

@@ -1,6 +1,6 @@
 """Sums over all pairs of rows in pieces: quadratic forms in random vectors, MMD, KSD and HSIC.
 
-Nothing of size n x draws exists anywhere: each pair of pieces draws its part of the vectors anew
+Nothing of size n x draws exists anywhere: each pair of pieces draws its part of the vectors again
 from the seeds of its two pieces, and returns a number or two for each draw.
 """
 
@@ -31,9 +31,9 @@ _DRAWS = 256  # that are made at once, from one generator
 class Draws:
     """Random vectors on rows in pieces, the observed one first.
 
-    Signs of n terms; or, with `counts`, which rows are in the first of two samples, less the share
+    Signs of n terms; or, with `counts`, which rows are in the first of two samples, minus the share
     of such rows. Piece i of draw b has counts[b, i] of them, all sets equally likely: with counts
-    from the multivariate hypergeometric law that is a random relabelling of all rows.
+    from the multivariate hypergeometric distribution this is a random relabelling of all rows.
     """
 
     seed: int
@@ -77,7 +77,7 @@ def relabellings(sizes: tuple[int, ...], first: int, seed: int, n_draws: int) ->
 def forms_in_pieces(
     rows: Chunks, programs: Sequence[Program], draws: Draws, references: Any = None
 ) -> tuple[Array, Array, Array, Array]:
-    """Of several kernels sum_{i != j} w_i K_ij w_j and sum_{i != j} w_i K_ij of each draw.
+    """For several kernels, sum_{i != j} w_i K_ij w_j and sum_{i != j} w_i K_ij of each draw.
 
     The last results are sum_{i != j} K_ij and sum_{i != j} |K_ij|. K is k(x_i, x_j), or with
     references k(x_i, x_j) - g(x_i) - g(x_j), where g is the mean of k(x, .) over the references
@@ -92,8 +92,8 @@ def forms_in_pieces(
 def equal_up_to_rounding(statistics: Array, rounding: Array) -> Array:
     """Statistics, made equal for kernels (rows) whose spread over draws is no more than rounding.
 
-    Errors of the observed draw are unlike those of others, because its labels are equal within a
-    piece: the test would see them. The few bits that are kept make the new spread exactly zero.
+    Errors of the observed draw differ from those of others, because its labels are equal within a
+    piece: the test would detect them. Rounding to a few bits makes the new spread exactly zero.
     """
     still = statistics.std(axis=1) <= rounding
     mantissa, exponent = np.frexp(statistics.mean(axis=1, keepdims=True))
@@ -160,7 +160,7 @@ def _shifts(program: Program, x: Any, references: Any) -> Array:
 
 
 def _of_tile(K: Array, U: Array, V: Array, same: bool) -> tuple[Array, Array, float, float]:
-    """What a tile and its mirror image add; `same` is a tile on the diagonal."""
+    """The contributions of a tile and its mirror image; `same` is a tile on the diagonal."""
     if same:
         np.fill_diagonal(K, 0.0)
     times = 1.0 if same else 2.0
@@ -228,7 +228,7 @@ def hsic_in_pieces(
 
 
 def _means(kernel: Kernel, x: Chunks) -> Array:
-    """What makes k(x, y) - g(x) - g(y) the kernel of features minus their mean."""
+    """g such that k(x, y) - g(x) - g(y) is the kernel of the features minus their mean."""
     n = len(x)
     sums = x.crossed(x.zip(np.ones((n, 1))), _row_sums, kernel.program)
     g = np.concatenate(sums.gathered(_same, task="means"))[:, 0] / n  # exact for equal rows

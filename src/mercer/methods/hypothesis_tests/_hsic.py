@@ -56,7 +56,7 @@ def hsic(
 
     With kernels -|x - y| (`NegativeDistance()`), "biased" is the squared distance covariance.
 
-    Of tensors it is a tensor with a gradient.
+    For tensors the result is a tensor with a gradient.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def mean_values(kernel: Kernel, x: Any, w: Array | None = None) -> Array:
 
 
 def _of_tensors(kernels: Any, points: Any, w: Any, biased: bool, centred: bool) -> Any:
-    """The same criterion of tensors, in float64 inside."""
+    """The same criterion for tensors, computed in float64."""
     xp, wide = namespace(w), as_double(w)
     used = int(np.count_nonzero(host(w)))
     if not biased and centred:

@@ -79,9 +79,9 @@ class Factors:
 
 
 class _Scaled:
-    """What `Factors` keeps of FF' = K up to an error of known trace; its columns lose their mean.
+    """A factor of FF' = K, up to an error of known trace, with centred columns.
 
-    They are turned to the principal directions, of which the smallest are left out.
+    They are rotated to the principal directions, of which the smallest are left out.
     """
 
     def __init__(self, F: Array, error: float, tol: float) -> None:
@@ -132,7 +132,7 @@ def factors(kernels: tuple[Kernel, ...], X: Any, most: int) -> Factors | None:
 def _promises(kernel: Kernel, X: Any, most: int, tol: float) -> bool:
     """Whether a factor with at most `most` columns is worth trying.
 
-    Not if the error of some rows falls so slowly that, at the same rate, it stays above `tol`.
+    It is not if the error of some rows falls so slowly that, at that rate, it stays above `tol`.
     """
     if kernel.flags.definiteness in (Definiteness.CONDITIONAL, Definiteness.INDEFINITE) or most < 1:
         return False

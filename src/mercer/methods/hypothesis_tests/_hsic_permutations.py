@@ -1,4 +1,4 @@
-"""Random permutations of the rows of one variable, and what HSIC of all of them shares."""
+"""Random permutations of the rows of one variable, and the effect size of HSIC."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TASKS = 64  # between two reports of progress
 
 
 def permutations(n: int, n_draws: int, rng: np.random.Generator, blocks: Any) -> list[Draw]:
-    """The identity and then random permutations, some from each of the functions returned.
+    """Functions that each return some permutations: first the identity, then random ones.
 
     Each function has a seed of its own. Threads may call them in any order, and the permutations do
     not depend on the number of threads.
@@ -51,7 +51,7 @@ def over_permutations(statistics: Callable[[Array], Array], draws: list[Draw]) -
 
 
 class Effect(NamedTuple):
-    """Of one pair of kernels."""
+    """The effect size of one pair of kernels."""
 
     value: float  # unbiased HSIC
     ratio: float  # over `unit`
@@ -64,7 +64,7 @@ class Effect(NamedTuple):
 
 
 def standardised(xy: Array, xx: Array, yy: Array, p: Array, q: Array) -> Effect:
-    """Unbiased HSIC, and over that of each variable with itself.
+    """Unbiased HSIC, and its ratio to that of each variable with itself.
 
     Arguments are the sums of k~_ij l~_ij, k~_ij^2 and l~_ij^2 over j, and the diagonals p and q.
     The variance comes from the influence of each row, 2 mean_j k~_ij l~_ij.

@@ -40,7 +40,7 @@ from mercer.methods.hypothesis_tests._variables import variables
 from mercer.space import Element
 
 _QUESTION = "Are the variables independent?"
-# What takes as long as some multiplications of factors in float32, for each pair of rows:
+# Costs for each pair of rows, in multiplications of factors in float32:
 _LAID_OUT = 5  # preparing a permuted matrix
 _MULTIPLIED = 1  # one product of its entries
 
@@ -76,16 +76,17 @@ def hsic_test(
         are combined. "median" is one Gaussian whose length scale is the median distance of that
         variable. By default the grids described above, with bandwidths from the data.
     blocks : array_like of shape (n,), optional
-        The block of each row: rows of Y are permuted within their block only, for data that can be
-        exchanged only there (sites, batches, days).
+        The block of each row: rows of Y are permuted within their block only, for data that are
+        exchangeable only there (sites, batches, days).
     dependence : float, optional
         For time series: rows this far apart count as independent. The null distribution is then
         a wild bootstrap, which is not exact.
     null : {"permutation", "spectral", "gamma"}, default="permutation"
         The last two are formulas for a single pair of kernels: not limited to p-values above
-        1 / n_permutations, but right only for large samples. "spectral" is the limit law of
-        n times the biased estimate, chi-squares weighted by products of eigenvalues; `pvalue` is
-        the upper end of `pvalue_bounds`, which hold that law. "gamma" has its first two moments.
+        1 / n_permutations, but right only for large samples. "spectral" is the limit distribution
+        of n times the biased estimate, chi-squares weighted by products of eigenvalues; `pvalue` is
+        the upper end of `pvalue_bounds`, which bracket its tail probability. "gamma" is the gamma
+        distribution with its first two moments.
     n_permutations : int, default=2000
         Random draws; the smallest possible p-value is 1 / (n_permutations + 1).
     random_state : int, Generator, RandomState or None
@@ -112,7 +113,7 @@ def hsic_test(
     There are no weights, because they would not help. If rows were drawn with probabilities that
     depend on x only, or on y only, then x and y are independent in the sample if they are in the
     population, and this test is exact as it is. If the probabilities depend on both, permuted rows
-    are no sample of the population, with weights or without. `hsic(weights=...)` estimates the
+    are not a sample of the population, with or without weights. `hsic(weights=...)` estimates the
     dependence in the population. If a weight counts rows, repeat the row.
 
     References
@@ -219,7 +220,7 @@ def _product_tile(kx: CentredKernel, ky: CentredKernel, rows: slice, columns: sl
 def permuted_hsic(
     kernels_x: tuple[Kernel, ...], X: Any, kernels_y: tuple[Kernel, ...], Y: Any
 ) -> LowRank | Gathered:
-    """By low rank where that takes fewer steps for each permutation, else with whole matrices."""
+    """By low rank if that takes fewer operations per permutation, else with whole matrices."""
     per_pair = len(kernels_y) * (_LAID_OUT + _MULTIPLIED * len(kernels_x))
     most = isqrt(n_rows(X) * per_pair // 2)  # n columns^2 is what n^2 / 2 pairs take
     F = factors(kernels_x, X, most)

@@ -1,9 +1,9 @@
 """The independence test of rows in pieces, on landmarks.
 
 With K~ = FF' and L~ = GG' a permutation needs M = F' P G, and M is a sum over pairs of pieces: of
-the rows of a piece of F that meet rows of a piece of G. How many do is a table with fixed sums (the
-piece sizes), drawn at the client; which rows do is drawn from the seeds of the two pieces. So
-features stay where they are, and what is added up are small matrices.
+the rows of a piece of F that are paired with rows of a piece of G. Their numbers are a table with
+fixed margins (the piece sizes), drawn at the client; the rows are drawn from the seeds of the two
+pieces. So features stay where they are, and only small matrices are added up.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def hsic_test_in_pieces(
 ) -> TestResult:
     """The permutation test, with kernels projected on their landmarks for the null distribution.
 
-    Landmarks of X and of Y are chosen among two independent samples, so that they know nothing of
+    Landmarks of X and of Y are chosen among two independent samples, so that they do not depend on
     the pairing, and the p-value is exact for the projected kernels.
     """
     given = (points_of(Vectors(), Z, name).array for Z, name in ((X, "X"), (Y, "Y")))
@@ -122,7 +122,7 @@ def _sum(x: Any, features: Features) -> Array:
 
 
 def _tables(sizes: tuple[int, ...], n_draws: int, rng: np.random.Generator) -> Array:
-    """How many rows of piece i meet rows of piece j in each draw, shape (1 + n_draws, c, c)."""
+    """How many rows of pieces i and j are paired in each draw, shape (1 + n_draws, c, c)."""
     c = len(sizes)
     out = np.zeros((n_draws + 1, c, c), dtype=np.int64)
     out[0] = np.diag(sizes)
@@ -160,7 +160,7 @@ def _statistics(
 
 
 def _products(F: Array, i: int, G: Array, j: int, tables: Array, start: int, seed: int) -> Array:
-    """F' P G of the rows of a piece of each that meet, for some draws."""
+    """F' P G of the rows of two pieces that are paired, for some draws."""
     out = np.zeros((len(tables), F.shape[1], G.shape[1]))
     for b, table in enumerate(tables):
         if not table[i, j]:
@@ -175,7 +175,7 @@ def _products(F: Array, i: int, G: Array, j: int, tables: Array, start: int, see
 
 
 def _order(seed: int, key: tuple[int, int, int], size: int, start: int, count: int) -> Array:
-    """A part of a random order of the rows of a piece, the same for all who ask."""
+    """A part of a random order of the rows of a piece, the same in every call."""
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
     return rng.permutation(size)[start : start + count]
 

@@ -46,7 +46,7 @@ def dhsic(kernels: Any, variables: Any) -> float:
 
     Examples
     --------
-    Each two of these are independent, but not the three.
+    Any two of these are independent, but not all three.
 
     >>> import mercer as mc
     >>> from mercer.methods import dhsic, hsic
@@ -133,7 +133,7 @@ def dhsic_test(
     joint = [_Joint(k, arrays) for k in sets]
     drawn = np.array([j.statistics(draws) for j in tracked(joint, "kernels")])
     sizes = [root_mean_squares(k, Z, rng) for k, Z in zip(kernels, arrays, strict=True)]
-    moved = drawn - drawn.mean(axis=1, keepdims=True)  # all draws alike
+    moved = drawn - drawn.mean(axis=1, keepdims=True)  # the same shift for all draws
     total = combined(moved, np.prod(sizes, axis=0))
     spread = drawn.std(axis=1)
     best = int(np.argmax(moved[:, 0] / np.where(spread > 0, spread, np.inf)))
@@ -189,7 +189,7 @@ class _Joint:
         return out
 
     def effect(self, value: float) -> tuple[float, float, float]:
-        """The value over that of copies of one variable, its variance, and the latter."""
+        """The ratio of the value to that of copies of a variable, its variance, and the divisor."""
         d, n = len(self.kernels), self.n
         same = np.repeat(np.arange(n)[None], d, axis=0)
         own = [
@@ -212,7 +212,7 @@ class _Joint:
 
 
 def _tile(kernel: Kernel, Z: Any, whole: bool) -> Tile:
-    """Values at chosen rows and columns: from the matrix, or computed where it is too large."""
+    """Values at chosen rows and columns: from the matrix, or computed if it is too large."""
     if not whole:
         return lambda rows, columns: gram(kernel.program, Z[rows], Z[columns])
     n = n_rows(Z)

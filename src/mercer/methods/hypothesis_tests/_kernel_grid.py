@@ -95,7 +95,7 @@ def distance_quantiles(X: Any, levels: tuple[float, ...], rng: np.random.Generat
 
 
 def quantile(u: Array, level: float) -> float:
-    """`np.quantile(u, level)`, faster: what a sample shows to be far from it is only counted."""
+    """`np.quantile(u, level)`, faster: values that a sample shows to be far off need no sorting."""
     some = np.sort(u[:: -(-len(u) // _SAMPLED)])
     near = (level + np.array([-_MARGIN, _MARGIN])) * len(some)
     low, high = some[np.clip(near, 0, len(some) - 1).astype(int)]

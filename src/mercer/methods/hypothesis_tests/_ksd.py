@@ -58,19 +58,19 @@ def ksd(
     - "unbiased": mean_{i != j} h(x_i, x_j), below zero about half of the time if the model fits;
     - "biased": mean_{ij} h(x_i, x_j), >= 0.
 
-    Of tensors it is a tensor with a gradient, in X and in what the score depends on.
+    For tensors the result is a tensor with a gradient in X and in the parameters of the score.
 
     Parameters
     ----------
     kernel : Kernel
-        Positive definite, with derivatives and without a cusp: `InverseMultiquadric`, which sees
-        every difference also in high dimensions, `Gaussian`, or `Matern` with nu >= 1.5.
+        Positive definite, with derivatives and without a cusp: `InverseMultiquadric`, which detects
+        every difference even in high dimensions, `Gaussian`, or `Matern` with nu >= 1.5.
     X : array_like of shape (n, d)
     score : callable, distribution of scipy.stats, list of them, Density or Element
-        The model p. A function takes X and returns grad log p, shape (n, d). A distribution is a
-        frozen one, in one dimension, `multivariate_normal` or `multivariate_t`; its density must
-        vanish at the ends of its support. A list has independent distributions, one per column. An
-        element is a density up to a factor.
+        The model p. A function takes X and returns grad log p, shape (n, d). A distribution is
+        frozen, and has one dimension or is a `multivariate_normal` or `multivariate_t`; its density
+        must vanish at the ends of its support. A list has independent distributions, one per
+        column. An element is a density up to a factor.
     weights : array_like of shape (n,), optional
         Weights >= 0 of the rows, equal by default.
     estimator : {"unbiased", "biased"}, default="unbiased"
@@ -112,7 +112,7 @@ def ksd(
 
 
 def _of_tensors(kernel: Kernel, X: Any, score: Any, weights: Any, estimator: str) -> Any:
-    """The same of tensors, in float64 inside."""
+    """The same for tensors, computed in float64."""
     weights = as_weights(weights, n_rows(X), like=X)
     w = as_double(weights)
     tiles = SteinTiles(kernel, as_double(X), as_double(tensor_scores(score, X)))
@@ -347,7 +347,7 @@ def _fields(v: Variable, X: Array) -> _Fields:
 
 
 def _trace(maps: Any, d: int) -> float:
-    """tr(A'A) of linear maps A in a row."""
+    """tr(A'A) of the composition A of linear maps."""
     return float(np.sum(np.square(apply_all(maps, np.eye(d)))))
 
 

@@ -46,7 +46,7 @@ def mmd(
 
     The last two pair row i of X with row i of Y, and ignore rows that have no partner.
 
-    Of tensors it is a tensor with a gradient: a loss that makes one sample like another.
+    For tensors the result is a tensor with a gradient: a loss that makes one sample like another.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def _in_pieces(kernel: Kernel, x: Any, y: Any, weights: Any, estimator: str) -> 
 
 
 def number_of(value: Any) -> Any:
-    """A float; of a tensor the value as it is, with its history."""
+    """The value as a float; a tensor as it is, with its history."""
     return value if is_tensor(value) else float(value)
 
 

@@ -1,8 +1,8 @@
-"""Null distributions of MMD and HSIC by formula: weighted chi-squares and gamma laws.
+"""Null distributions of MMD and HSIC by formula: weighted chi-squares and gamma distributions.
 
 The weights are eigenvalues of centred Gram matrices over the number of rows. Leading eigenvalues
-are enough: the sum and the sum of squares of all of them are known from the matrix, and the bound
-of the error says what the others can change.
+are enough: the sum and the sum of squares of all of them are known from the matrix, and the error
+bound accounts for the others.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ALL = 1_500  # rows up to which all eigenvalues are found
 _LEADING = 200  # of more rows
 _TILE = 1024
 _NEGLIGIBLE = (
-    1e-9  # third moment of the eigenvalues that moments replace, over that of a normal law
+    1e-9  # third moment of the eigenvalues that moments replace, over that of a normal distribution
 )
 
 
@@ -87,7 +87,7 @@ class Spectrum(NamedTuple):
 
 
 def _next(spectrum: Spectrum, index: int) -> float:
-    """A bound of the eigenvalues from this one on."""
+    """A bound on the eigenvalues from this one on."""
     values = spectrum.values
     return float(values[index]) if index < len(values) else spectrum.rest.largest
 
@@ -141,10 +141,10 @@ def _tiles(S: GramOperator) -> Any:
 def mmd_tail(
     kernel: Kernel, Z: Any, sizes: tuple[int, int], statistic: float, null: str
 ) -> tuple[Tail, float]:
-    """P(unbiased MMD^2 of samples of these sizes > statistic) under the null, and its deviation.
+    """P(unbiased MMD^2 of these sample sizes > statistic) under the null, and its deviation.
 
-    MMD^2 is about (1/m + 1/n) sum_l lambda_l (z_l^2 - 1), with the eigenvalues of the pooled
-    rows; "gamma" has a gamma law with the same mean and variance in place of the sum of squares.
+    MMD^2 is about (1/m + 1/n) sum_l lambda_l (z_l^2 - 1), with the eigenvalues of the pooled rows;
+    "gamma" replaces the sum of squares by a gamma distribution with the same mean and variance.
     """
     factor = 1.0 / sizes[0] + 1.0 / sizes[1]
     law = spectrum(kernel, Z) if null == "spectral" else CentredMoments.of(kernel, Z)
@@ -160,9 +160,9 @@ def mmd_tail(
 def hsic_tail(
     kernel_x: Kernel, X: Any, kernel_y: Kernel, Y: Any, q: float, null: str
 ) -> tuple[Tail, float]:
-    """P(n HSIC_b > q) under independence, and the deviation of n HSIC_b.
+    """P(n HSIC_b > q) under independence, and the standard deviation of n HSIC_b.
 
-    By chi-squares weighted with the products lambda_i mu_j of eigenvalues, or a gamma law.
+    By chi-squares weighted with the products lambda_i mu_j of eigenvalues, or a gamma distribution.
     """
     if null == "gamma":
         shape, scale = hsic_gamma(kernel_x, X, kernel_y, Y)
@@ -175,7 +175,7 @@ def hsic_tail(
 
 
 def hsic_gamma(kernel_x: Kernel, X: Any, kernel_y: Kernel, Y: Any) -> tuple[float, float]:
-    """Shape E^2 / V and scale n V / E of the gamma law of n HSIC_b under independence.
+    """Shape E^2 / V and scale n V / E of the gamma approximation of n HSIC_b under independence.
 
     E = (mean k_ii - m_x)(mean l_ii - m_y) / n, with means m off the diagonal, and V is
     2 (n - 4)(n - 5) / (n (n - 1)(n - 2)(n - 3)) times the mean of (K~_ij L~_ij)^2 over i != j.

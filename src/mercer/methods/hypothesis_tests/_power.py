@@ -71,16 +71,16 @@ def mmd_power(kernel: Kernel, X: Any, Y: Any, *, n: int, level: float = 0.05) ->
     which matters for small n) and c the quantile of n MMD^2 under the null hypothesis, by weighted
     chi-squares. MMD^2 is the unbiased estimate of the pilot, so a small pilot gives a rough answer.
     MMD^2 is skewed for small n, which the formula ignores: for normal samples 0.6 deviations apart
-    it says 0.70 at n = 40 from the true MMD^2, where 0.64 of 2,000 statistics exceed c / n.
+    it gives 0.70 at n = 40 with the true MMD^2, but 0.64 of 2,000 statistics exceed c / n.
 
     Parameters
     ----------
     kernel : Kernel
     X, Y : points of the pilot samples
     n : int
-        Planned rows of each sample.
+        The planned number of rows of each sample.
     level : float, default=0.05
-        Of the test, between 0 and 1.
+        The level of the test, between 0 and 1.
 
     References
     ----------
@@ -106,7 +106,7 @@ def mmd_sample_size(
 ) -> int:
     """Return the smallest number of rows in each sample that gives this power.
 
-    By the formula of `mmd_power`. Raises an error where the pilot shows no difference.
+    This uses the formula of `mmd_power`, and raises an error if the pilot shows no difference.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def mmd_sample_size(
     power : float, default=0.8
         Between 0 and 1.
     level : float, default=0.05
-        Of the test, between 0 and 1.
+        The level of the test, between 0 and 1.
 
     Examples
     --------

@@ -72,7 +72,7 @@ def quadratic_forms(tiles: Sequence[Tile], vectors: Vectors, watched: Array) -> 
 
 @np.errstate(over="ignore")  # seen in the result
 def _scaled(K: Array, dtype: np.dtype) -> tuple[Array, float]:
-    """The tile in this type, divided by a number where products could overflow or underflow."""
+    """The tile in this type, divided by a number if products could overflow or underflow."""
     out = K.astype(dtype, copy=False)
     size = max(float(out.max(initial=0.0)), -float(out.min(initial=0.0)))
     if _SAFE[0] <= size <= _SAFE[1]:
@@ -82,7 +82,7 @@ def _scaled(K: Array, dtype: np.dtype) -> tuple[Array, float]:
 
 
 class MeanOfFeatures(NamedTuple):
-    """For each matrix of inner products <f_i, f_j>, its statistics and how large they are."""
+    """For each matrix of inner products <f_i, f_j>, its statistics and the means of its rows."""
 
     statistics: Array  # (n_matrices, n_draws): mean over i != j of w_i w_j <f_i, f_j>
     rows: Array  # (n_matrices, n): mean over j != i of <f_i, f_j>
@@ -93,7 +93,7 @@ def mean_of_features(tiles: Sequence[Tile], weights: Array) -> MeanOfFeatures:
 
     Paired samples have f_i = k(x_i, .) - k(y_i, .); goodness of fit has Stein features. Under the
     null hypothesis a feature and its negative are equally likely (sign flips, exact for pairs), or
-    signs imitate the law of the sum (wild bootstrap).
+    signs imitate the distribution of the sum (wild bootstrap).
     """
     n = weights.shape[1]
     forms = quadratic_forms(
@@ -105,7 +105,7 @@ def mean_of_features(tiles: Sequence[Tile], weights: Array) -> MeanOfFeatures:
 
 
 def standardised_mean(rows: Array, diagonal: Array) -> tuple[float, float, float]:
-    """|mean f|^2 over the variance of the features, its variance, and the latter.
+    """The ratio of |mean f|^2 to the variance of the features, its variance, and the divisor.
 
     `rows` are the means of <f_i, f_j> over j != i and `diagonal` is |f_i|^2.
     """

@@ -53,12 +53,12 @@ class CentredKernel:
 def precise(
     kernel: Kernel, Z: Any, *, equal_weights: bool = True, forms: bool = False
 ) -> CentredKernel:
-    """The kernel less about its means, so that nothing cancels in sums in float32.
+    """The kernel minus approximate means, so that little cancels in sums in float32.
 
     Unbiased discrepancies do not change: g is a number, or for rows of equal weight about the mean
-    of k(x, .), if a number is not precise enough. With `forms`, sums are done by frequencies or by
-    the compiled core where that is less work; by the core only if the kernel varies so much that
-    it needs no centring.
+    of k(x, .), if a number is not precise enough. With `forms`, sums are computed in the frequency
+    domain or by the compiled core if that is less work; by the core only if the kernel varies so
+    much that it needs no centring.
     """
     program = kernel.program
     by_frequencies = engine.spectral_forms(program, Z) if forms else None
@@ -152,9 +152,10 @@ class Relabelled:
         return statistics, errors
 
     def effect(self, kernel: CentredKernel, products: Array) -> tuple[float, float, float]:
-        """The observed statistic over the variance within samples, its variance, and the latter.
+        """The ratio of the observed statistic to the variance within samples, and two more.
 
-        Both are means over pairs of rows; the variance is that of their influence functions.
+        These are the variance of the ratio, from influence functions, and the variance within
+        samples. Statistic and variance within samples are means over pairs of rows.
         """
         v, label, own = self.weights, self.observed, self.own
         W = v @ own

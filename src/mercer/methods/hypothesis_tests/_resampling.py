@@ -19,7 +19,7 @@ from mercer.engine import pieces
 from mercer.exceptions import InputError
 
 _RIDGE = 0.01  # of correlations: neighbouring bandwidths are nearly the same test
-_SMALLEST_SKEWNESS = 0.05  # below it a gamma law is as good as normal
+_SMALLEST_SKEWNESS = 0.05  # below it a gamma distribution is practically normal
 _MANY = 1 << 12  # rows: fewer are shuffled in less time than a generator is made
 TIE = 1e-5  # of the spread of the statistics; they are sums of products in float32
 
@@ -116,7 +116,7 @@ def wild_weights(n: int, n_draws: int, length: float, rng: np.random.Generator) 
 
 
 def in_parts(draw: Callable[[int], Array], n: int, n_draws: int, size: int) -> Iterator[Array]:
-    """Draws in rows, of which each has n numbers of some `size` in bytes, some at a time.
+    """Yield draws in rows, some at a time; each row has n numbers of `size` bytes.
 
     `draw(m)` returns what was observed in row 0 and m draws. All parts but the last have an even
     number of rows, because some sums take two rows at a time.
@@ -134,7 +134,7 @@ def p_value(statistics: Array) -> float:
 
 
 def p_bounds(statistics: Array, errors: Any = 0.0) -> tuple[float, float]:
-    """A bracket of the p-value if each statistic is wrong by at most its error.
+    """Bounds on the p-value if each statistic is wrong by at most its error.
 
     Statistics that differ by less than `p_value` allows for rounding count against the observed
     one in any case.
@@ -152,12 +152,12 @@ def combined(statistics: Array, norms: Array) -> Array:
     """One statistic from those of several kernels, for each draw (columns; 0 is the observed one).
 
     The smaller of two p-values. The first is that of the Mahalanobis length of the vector of
-    statistics, which sees differences at one scale against the others; the second that of the
+    statistics, which detects differences at one scale relative to others; the second that of the
     largest statistic over `norms`, the root mean squares of the kernels, which favours small
     scales. P-values come from the first three moments over all draws, the observed one included.
     So every draw is treated alike, and the p-value of the combination stays exact. The length has
-    no sign, so its p-value counts as 1 where no statistic is positive: samples that are more alike
-    than chance do not differ.
+    no sign, so its p-value counts as 1 if no statistic is positive: samples that are more alike
+    than by chance do not differ.
 
     Returns minus the logarithm of that p-value.
     """
@@ -172,7 +172,7 @@ def combined(statistics: Array, norms: Array) -> Array:
 
 
 def _minus_log_p(statistics: Array) -> Array:
-    """Minus the logarithms of upper tails, by a gamma law with the moments of the statistics."""
+    """Minus the logarithms of upper tails of a gamma distribution with the same moments."""
     from scipy.stats import gamma  # slow to import
 
     spread = float(statistics.std())

@@ -1,4 +1,4 @@
-"""What a kernel test returns."""
+"""The result of a kernel test."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mercer.space import Element
 
 P = ParamSpec("P")
 
-_NORMAL = 1.959964  # 97.5 % quantile of the standard normal law
+_NORMAL = 1.959964  # 97.5 % quantile of the standard normal distribution
 _LEVEL = 0.05  # the usual one
 # for each question: its name, the answers yes and no, and what a yes does not show
 _WORDS = {
@@ -70,12 +70,12 @@ class TestResult(Summarised):
     question : str
         What was tested, as a sentence.
     statistic : float
-        Of the kernel with the largest standardised statistic where several are combined.
+        That of the kernel with the largest standardised statistic, if several are combined.
     pvalue : float
         The upper end of `pvalue_bounds`.
     pvalue_bounds : (float, float)
-        Both equal to `pvalue` where it is exact; where statistics were computed with a stated
-        error, a bracket of the p-value without that error.
+        Both equal to `pvalue` if it is exact; if statistics were computed with a stated error,
+        bounds on the p-value without that error.
     null : str
         How the p-value was found.
     kernels : tuple of Kernel or of pairs of kernels
@@ -83,7 +83,7 @@ class TestResult(Summarised):
     n : tuple of int
         Rows of each sample.
     n_permutations : int
-        Random draws; 0 where the null is a formula.
+        Random draws; 0 if the null distribution is a formula.
     seed : int or None
         `random_state=seed` repeats the test.
     effect_size : float
@@ -92,8 +92,8 @@ class TestResult(Summarised):
         A 95 % confidence interval of the effect size.
     witness : Element or tuple of Element
     null_statistics : array
-        The observed statistic and those of the draws, for `mercer.plot.plot_null`; where several
-        kernels are combined, their combination. Empty where the null is a formula.
+        The observed statistic and those of the draws, for `mercer.plot.plot_null`; if several
+        kernels are combined, their combination. Empty if the null distribution is a formula.
     contributions : array or None
         Of a goodness-of-fit test: the share of each row in `statistic`, which is their mean. The
         rows with the largest fit worst.
@@ -138,7 +138,7 @@ class TestResult(Summarised):
         return kernel
 
     def to_dict(self) -> dict[str, Any]:
-        """The numbers and words of the result, of plain types, for JSON."""
+        """The numbers and words of the result as plain types, for JSON."""
         return {
             "question": self.question,
             "statistic": self.statistic,
@@ -226,7 +226,7 @@ def effect_interval(size: float, variance: float, unit: float, null_sd: float) -
     """Effect size and 95 % interval of a statistic that was divided by `unit`, for `TestResult`.
 
     The interval is normal. Its variance is that under the alternative plus that under the null, so
-    that it is wide enough where the former vanishes. The effect itself is >= 0, so an unbiased
+    that it is wide enough if the former vanishes. The effect itself is >= 0, so an unbiased
     estimate below zero is set to 0; `statistic` keeps its sign.
     """
     sd = float(np.sqrt(variance + (null_sd / unit) ** 2)) if unit > 0 else 0.0
@@ -235,7 +235,7 @@ def effect_interval(size: float, variance: float, unit: float, null_sd: float) -
 
 
 def recorded(test: Callable[P, TestResult]) -> Callable[P, TestResult]:
-    """Let the result of a test say how it was called; arrays are named, not written out."""
+    """Record in the result of a test how it was called; arrays are named, not written out."""
     signature = inspect.signature(test)
 
     @wraps(test)
@@ -267,7 +267,7 @@ def recorded(test: Callable[P, TestResult]) -> Callable[P, TestResult]:
 
 
 def _is_short(value: Any) -> bool:
-    """Whether the repr of an option can be read; that of arrays cannot."""
+    """Whether the repr of an option is short, unlike that of an array."""
     parts = value if isinstance(value, list | tuple) else [value]
     simple = Kernel if parts is value else str | int | float | Kernel | None
     return all(isinstance(part, simple) for part in parts)

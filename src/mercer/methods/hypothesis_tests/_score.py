@@ -1,4 +1,4 @@
-"""Score functions s(x) = grad log p(x) of models: what a goodness-of-fit test knows of them.
+"""Score functions s(x) = grad log p(x) of models, all that a goodness-of-fit test needs of them.
 
 A score does not change if p is multiplied by a constant, so densities need not be normalised.
 """
@@ -196,8 +196,8 @@ def moment_condition(X: Any, score: Any) -> MomentCondition:
     """Check the condition E_q |s_p|^2 < infinity of the kernel Stein discrepancy on a sample.
 
     Without it the discrepancy of a bounded kernel need not exist, and a wild bootstrap need not
-    have its level. A finite sample cannot prove the condition: `fails` is True where the sample
-    clearly speaks against it, as for a Cauchy sample and a normal model.
+    have its level. A finite sample cannot prove the condition: `fails` is True if the sample
+    is clear evidence against it, as for a Cauchy sample and a normal model.
 
     Parameters
     ----------

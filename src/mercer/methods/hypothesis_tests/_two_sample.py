@@ -97,19 +97,20 @@ def mmd_test(
         swapped, not rows of different pairs.
     blocks : array_like of shape (n,), optional
         The block of each row, of all samples one after the other: rows are relabelled within their
-        block only, for data that can be exchanged only there (sites, batches, days).
+        block only, for data that are exchangeable only there (sites, batches, days).
     dependence : float, optional
         For time series: rows this far apart count as independent. X and Y are then two series
         over the same times, and the null distribution is a wild bootstrap, which is not exact.
     null : {"permutation", "spectral", "gamma"}, default="permutation"
         The last two are formulas for two samples and a single kernel: quick, and not limited to
-        p-values above 1 / n_permutations, but right only for large samples. "spectral" is the
-        limit law, a weighted sum of chi-squares with the eigenvalues of the pooled rows; `pvalue`
-        is the upper end of `pvalue_bounds`, which hold that law. "gamma" has its first two moments.
+        p-values above 1 / n_permutations, but right only for large samples. "spectral" is the limit
+        distribution, a sum of chi-squares weighted with the eigenvalues of the pooled rows;
+        `pvalue` is the upper end of `pvalue_bounds`, which bracket its tail probability. "gamma" is
+        the gamma distribution with its first two moments.
     selection : float, optional
-        The share of the rows of each sample, drawn at random, by which one kernel is chosen: that
-        with the largest MMD^2 / sqrt(V), V as in `mmd_variance`. The test is on the other rows.
-        By default kernels are combined on all rows, which has more power as a rule.
+        The share of the rows of each sample, drawn at random, on which one kernel is chosen: that
+        with the largest MMD^2 / sqrt(V), V as in `mmd_variance`. The test uses the other rows.
+        By default kernels are combined on all rows, which usually has more power.
     n_permutations : int, default=2000
         Random draws; the smallest possible p-value is 1 / (n_permutations + 1).
     random_state : int, Generator, RandomState or None
@@ -126,10 +127,10 @@ def mmd_test(
     A large p-value does not show that the distributions are equal. With `paired`, the effect
     size is that of the differences.
 
-    Two samples of many rows in one to three dimensions are summed by frequencies, if the kernel
-    is smooth (finufft, extra `fast`). For one kernel `pvalue_bounds` takes the error into account:
-    draws that differ by less count both ways, and `pvalue` is the upper end. For several kernels
-    the p-value is exact for the kernels as they were computed.
+    For two samples of many rows in one to three dimensions and a smooth kernel, sums are computed
+    in the frequency domain (finufft, extra `fast`). For one kernel `pvalue_bounds` takes the error
+    into account: draws that differ by less count both ways, and `pvalue` is the upper end. For
+    several kernels the p-value is exact for the kernels as they were computed.
 
     References
     ----------

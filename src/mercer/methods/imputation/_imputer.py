@@ -48,15 +48,15 @@ class Imputer:
     kernel : Kernel
         Of all regressions.
     regressions : tuple of ColumnRegression
-        Those of all rounds, in their order. Empty if there is one row or one column; the means
-        are filled in then.
+        Those of all rounds, in their order. Empty if there is one row or one column; missing
+        entries then get the means.
     centres : array of shape (m, d)
         The rows z_s of the regressions, NaN where missing.
     error : array of shape (d,)
         Root mean squared error on observed entries that were hidden, 5 % at a time, in up to
         150 rows that were not fitted; at most 250 others were. In standard deviations of the
-        column: about 1 where the other columns do not help. Since fewer rows are fitted and more is
-        missing, it is a little too large. NaN where no entry could be hidden.
+        column: about 1 if the other columns do not help. Since fewer rows are fitted and more is
+        missing, it is a little too large. NaN if no entry could be hidden.
     status : Status
         Why the rounds of `fit_imputer` ended.
     changes : array of shape (n_iter,)
@@ -123,8 +123,8 @@ def fit_imputer(
 
         sum_i w_i (y_i - b_j - f(x_i))^2 + a ||f||^2 .
 
-    The penalty a is chosen in the first round, by leave-one-out cross-validation: where the other
-    columns do not help, a large one leaves about the mean.
+    The penalty a is chosen in the first round, by leave-one-out cross-validation: if the other
+    columns do not help, it is large, and predictions are about the mean.
 
     Parameters
     ----------
@@ -137,13 +137,13 @@ def fit_imputer(
     weights : array_like of shape (n,), optional
         Weights >= 0; a weight of 2 is the same as repeating the row.
     n_landmarks : int, default=300
-        If there are more than twice as many rows, f is a combination of k(z, .) for so many rows z
-        drawn at random. Otherwise it is exact.
+        If there are more than twice as many rows, f is a combination of k(z, .) for this many rows
+        z drawn at random. Otherwise it is exact.
     max_iter : int, default=3
-        Rounds at most. More lowered the error by less than 1 % on tables.
+        The largest number of rounds. More lowered the error by less than 1 % on tables.
     tol : float, default=1e-2
-        A round that changes the missing entries by at most so many standard deviations, root mean
-        square, is the last.
+        Stop after a round that changes the missing entries by at most this many standard
+        deviations (root mean square).
     random_state : int, Generator, RandomState or None, default=0
         Chooses landmarks, groups of columns, and the entries that are hidden to measure the error.
 

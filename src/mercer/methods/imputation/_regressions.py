@@ -19,7 +19,7 @@ from mercer.space import Element
 
 _CHOICE_ROWS = 200  # on which the penalties of a group are chosen
 _PENALTIES = 10.0 ** np.arange(-1.0, 3.1, 0.5)  # per unit of k(x, x)
-_PARTS = 20  # so the twentieth part of the entries is hidden at a time to measure the error
+_PARTS = 20  # a twentieth of the entries is hidden at a time to measure the error
 _TEST_ROWS = 150  # in which they are hidden: about as many entries of each column
 _FIT_ROWS = 250  # other rows that are fitted for it
 _GROUPS = 48  # groups of columns at most; a group is predicted from all columns outside it
@@ -40,10 +40,10 @@ class ColumnRegression:
     coef : array of shape (m, g)
         The coefficients a of the m centres z_s, which are rows of the data completed so far.
     intercept, low, high : arrays of shape (g,)
-        b_j, and the range of the observed entries, which predictions do not leave.
+        b_j, and the range of the observed entries, to which predictions are clipped.
     filled : array
-        What was then filled in for the missing entries of the centres in these columns, row by
-        row: centres of the regressions that follow.
+        The values then filled in for the missing entries of the centres in these columns, row by
+        row; the regressions that follow use these centres.
     """
 
     columns: Array
@@ -65,7 +65,7 @@ class ColumnRegression:
 
 
 class Chain:
-    """Rows that are completed group by group, and the regressions that did it."""
+    """Rows that are completed group by group, and the regressions that complete them."""
 
     def __init__(
         self, T: Array, w: Array, kernel: Kernel | None, size: int, rng: np.random.Generator
@@ -85,7 +85,8 @@ class Chain:
 
     def run(self, rounds: int, tol: float) -> list[float]:
         """Complete the rows, and return the change in each round."""
-        place = checkpointed("rounds", self.kernel, self.Z, self.missing, self.w, self.centres, tol)
+        problem = (self.kernel, self.Z, self.missing, self.w, self.centres, tol, rounds)
+        place = checkpointed("rounds", *problem)
         changes, before, first = self._taken_up(place.found)
         for i in tracked(range(rounds if self.missing.any() else 1), "rounds"):
             if i < len(changes):
@@ -224,7 +225,7 @@ def _check_finite(K: Array) -> None:
 
 
 def _solve(A: Array, b: Array) -> Array:
-    """Solve A x = b, A symmetric and positive semi-definite; centres that are equal share."""
+    """Solve A x = b, A symmetric and positive semi-definite; equal centres share the weight."""
     from scipy.linalg import cho_factor, cho_solve
 
     _check_finite(A)
@@ -258,8 +259,8 @@ def hidden_error(
 ) -> Array:
     """Hide observed entries, predict them, and return the error of each column over its spread.
 
-    Some rows are held out of the fit, and each of their observed entries is hidden once. Of few
-    rows, all are held out in five folds.
+    Some rows are held out of the fit, and each of their observed entries is hidden once. If there
+    are few rows, all are held out, in five folds.
     """
     n, spread = len(T), moments(T, w)[1]
     held = min(_TEST_ROWS, max(n // 5, 1))

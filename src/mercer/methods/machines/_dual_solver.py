@@ -18,8 +18,8 @@ import numpy as np
 from mercer import engine
 from mercer._array import Array, Points
 from mercer._certificate import FitCertificate, relative_gap
+from mercer._checkpoint import Place, checkpointed, generator_state, set_generator_state
 from mercer._checkpoint import State as Kept
-from mercer._checkpoint import checkpointed, generator_state, set_generator_state
 from mercer._config import get_options
 from mercer._progress import report
 from mercer._status import Status
@@ -28,8 +28,8 @@ from mercer.engine import Dense, Program, as_float64, n_rows
 from mercer.methods.machines._working_set import solve_working_set
 
 WORKING_SET = 2048  # variables at most, whose matrix takes 32 MiB
-_FEWEST, _SHARE = 256, 16  # a working set has so many variables, or one of so many
-_INNER = 0.03  # of the violation: to which a working set is minimised
+_FEWEST, _SHARE = 256, 16  # a working set has 256 variables, or a sixteenth of all
+_INNER = 0.03  # share of the violation to which a working set is minimised
 _NEGLIGIBLE = 1e-8  # of the largest possible |f|^2: below it f is zero
 
 
@@ -131,10 +131,11 @@ def solve_dual(
             elif stopped or (stopped := report("dual", n_iter, gap)):
                 status = Status.STOPPED
                 place.keep(partial(state.kept, n_iter, moves), last=True)
+                place = Place(None)  # what follows ends this run, and is no part of the next
             if status is None:
                 moves = state.improve(violation, tol)
                 n_iter += 1
-            elif not state.exact:  # the changes that were added up have gathered rounding errors
+            elif not state.exact:  # adding up changes has accumulated rounding errors
                 state.sum_again()
                 moves = True
             else:
@@ -219,7 +220,7 @@ class _State:
         self.single = True
 
     def kept(self, n_iter: int, moves: bool) -> Kept:
-        """What determines the rounds to come."""
+        """What determines the remaining rounds."""
         found: Kept = {name: getattr(self, name) for name in ("single", "exact", "error")}
         found |= {"random": generator_state(self.random), "n_iter": n_iter, "moves": moves}
         if isinstance(self.kernel, _StoredKernel):  # sums are over rows in the order of this
@@ -227,11 +228,11 @@ class _State:
         return found | {"b": self.b.copy(), "values": self.values.copy()}
 
     def take_up(self, found: Kept) -> tuple[int, bool]:
-        """Go on from the state of an earlier run; the rounds so far, and whether the last moved."""
+        """Continue from an earlier run; return its rounds, and whether the last one moved."""
         self.single, self.exact, self.error = found["single"], found["exact"], found["error"]
         self.b, self.values = np.array(found["b"]), np.array(found["values"])
         set_generator_state(self.random, found["random"])
-        if isinstance(self.kernel, _StoredKernel):
+        if isinstance(self.kernel, _StoredKernel) and "place" in found:  # else memory was less
             self.kernel.restore(found["place"])
         return found["n_iter"], found["moves"]
 
@@ -300,7 +301,7 @@ class _State:
         )
 
     def improve(self, violation: float, tol: float) -> bool:
-        """Minimise over a working set of variables; whether any of them moved."""
+        """Minimise over a working set of variables; return whether any of them moved."""
         p, chosen, start = self.problem, *self._working_set()
         rows, e = p.rows[chosen], p.signs[chosen]
         M = self.kernel.matrix(rows)
@@ -326,9 +327,9 @@ class _State:
         """Variables to minimise over, sorted by group, and where each group begins.
 
         They are those between their bounds, a random sample of the others that violate optimality,
-        and the two of each group that violate it most, so that no round is in vain. The most
-        violating ones alone would be too much alike: after a few of them have moved, the others
-        have nothing left to do.
+        and the two of each group that violate it most, so that every round makes progress. The most
+        violating ones alone would be too similar: after a few of them have moved, the others
+        no longer violate optimality.
         """
         free, others = np.flatnonzero(self.free), np.flatnonzero((self.excess > 0.0) & ~self.free)
         size = min(max(len(self.b) // _SHARE, _FEWEST, 2 * len(free)), WORKING_SET)

@@ -41,10 +41,10 @@ class Loss(ABC):
 
     @abstractmethod
     def _slope(self, z: Array) -> Array:
-        """A subgradient of p at z: 0 where it is one of them."""
+        """A subgradient of p at z: 0 if that is one of them."""
 
     def _bend(self, z: Array) -> Array:
-        """The second derivative of p, where kinks do not count."""
+        """The second derivative of p, ignoring kinks."""
         return np.zeros_like(z)
 
     @abstractmethod
@@ -59,13 +59,13 @@ class Loss(ABC):
 
     @np.errstate(over="ignore", invalid="ignore")
     def subgradient(self, y: Any, t: Any) -> Array:
-        """Return some g with l(y, s) >= l(y, t) + g (s - t) for all s: 0 where that is one."""
+        """Return some g with l(y, s) >= l(y, t) + g (s - t) for all s: 0 if that is one."""
         y, t = self._checked(y, t)
         return np.asarray(y * self._slope(y * t) if self.classifies else self._slope(t - y))
 
     @np.errstate(over="ignore", invalid="ignore")
     def curvature(self, y: Any, t: Any) -> Array:
-        """Return the second derivative in t; kinks do not count."""
+        """Return the second derivative in t, ignoring kinks."""
         y, t = self._checked(y, t)
         return np.asarray(self._bend(y * t if self.classifies else t - y))
 

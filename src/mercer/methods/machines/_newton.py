@@ -158,7 +158,7 @@ class NewtonState(ABC):
         """Newton's changes of a and c."""
 
     def improve(self, primal: float, gap: float) -> bool:
-        """A Newton step, shortened until it lowers the objective; whether it did."""
+        """A Newton step, shortened until it lowers the objective; return whether it did."""
         change, shift = self.direction(gap)
         df = self.K @ change
         dt = df + shift
@@ -182,7 +182,7 @@ class NewtonState(ABC):
 
 
 class _State(NewtonState):
-    """A function with a loss of each value."""
+    """One function, with a loss for each of its values."""
 
     def __init__(self, problem: SmoothProblem, kernel: Kernel, X: Points, start: Array) -> None:
         self.problem, self.kernel, self.X = problem, kernel, X

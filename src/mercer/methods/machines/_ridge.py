@@ -82,7 +82,7 @@ class RidgeFit:
     method : str
         "cholesky", "eigen", "cg", "landmarks" or "fourier".
     sums : PreparedSum, optional
-        f for many queries, where it was fitted by frequencies.
+        f for many queries, if it was fitted with Fourier features.
     """
 
     coef: Array
@@ -143,7 +143,7 @@ def fit_ridge(
 def fit_ridge_landmarks(
     low: Nystrom, path: RidgePath, rows: MergedRows, penalty: float
 ) -> RidgeFit:
-    """Minimise the same over combinations f of the features of landmarks; `path` is of them."""
+    """Minimise the same over combinations f of the features of landmarks, given their path."""
     from scipy.linalg import solve_triangular
 
     alpha, Y, w = path.coef(penalty), rows.targets, rows.weights

@@ -26,14 +26,14 @@ Family = Callable[[float], Kernel]
 
 
 def choose_kernel(X: Points, rows: MergedRows, median: float, *, fit_intercept: bool) -> Kernel:
-    """The candidate of smallest leave-one-out error, each with its own best penalty.
+    """The candidate with the smallest leave-one-out error, each with its own best penalty.
 
     Candidates are Gaussian, Matern 3/2 and Laplace product kernels (the latter for dense rows) of
     five lengths each, in units of the median distance between rows. The best one is then tried on
     scaled columns: the scale of a column is the slope of the fit along it, so that columns which
-    matter little hardly count for the distance. A. Radhakrishnan, D. Beaglehole, P. Pandit,
-    M. Belkin, Mechanism for feature learning in neural networks and backpropagation-free machine
-    learning models, Science 383, 2024, for the diagonal of their matrix.
+    matter little contribute little to the distance. After A. Radhakrishnan, D. Beaglehole,
+    P. Pandit, M. Belkin, Mechanism for feature learning in neural networks and backpropagation-free
+    machine learning models, Science 383, 2024, with the diagonal of their matrix.
 
     Errors are those of at most 1,000 of the distinct rows X, evenly spaced in their order.
     """
@@ -82,7 +82,7 @@ def _families(X: Points) -> list[Family]:
         lambda length: Matern(1.5, length),
     ]
     if not is_sparse(X.array):
-        # the median Manhattan distance is so much longer, for normal differences
+        # the median Manhattan distance is longer by this factor, for normal differences
         longer = float(np.sqrt(2.0 * X.shape[1] / np.pi))
         families.append(lambda length: LaplaceProduct(longer * length))
     return families
@@ -92,7 +92,7 @@ def column_lengths(fit: _Candidate, X: Array, weights: Array) -> Array:
     """Lengths of columns: the largest slope of a fit over the slope along each, from 1 to 100.
 
     Slopes are root mean squares of differences over a fifth of the column's standard deviation.
-    Three digits are kept, so that kernels can be read.
+    Lengths are rounded to three digits, so that printed kernels are readable.
     """
     share = weights / weights.sum()
     coef = fit.path.coef(fit.penalty)

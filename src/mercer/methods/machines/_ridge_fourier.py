@@ -37,15 +37,15 @@ def fit_ridge_fourier(
     max_iter: int = 1000,
     forced: bool = False,
 ) -> RidgeFit | None:
-    """Minimise sum_i w_i |y_i - f(x_i) - c|^2 + penalty |f|^2 by frequencies; rows may be equal.
+    """Minimise sum_i w_i |y_i - f(x_i) - c|^2 + penalty |f|^2 with Fourier features.
 
     The kernel is replaced by a sum over frequencies. An error of e in it leaves a relative duality
     gap of at most (e W / penalty)^2, W the sum of the weights; a relative residual of e in the
     equations one of about (e s / penalty)^2, s their largest eigenvalue. Both are set from `tol`,
-    as far as rounding allows, and the certificate bounds what they left. The coefficients of the
-    element follow from the residuals, a_i = w_i (y_i - f(x_i) - c) / penalty.
+    as far as rounding allows, and the certificate bounds their effect. The coefficients of the
+    element follow from the residuals, a_i = w_i (y_i - f(x_i) - c) / penalty. Rows may be equal.
 
-    None if the kernel has no such sum or it is not worth while; an error if `forced`.
+    Returns None if the kernel has no such sum or it would not be faster; raises if `forced`.
     """
     w = np.ones(len(Y)) if weights is None else weights
     total = float(w.sum())
@@ -67,7 +67,7 @@ def fit_ridge_fourier(
         equations.right,
         min(_STRICTER * tol, total * error / float(shifted.max())),
         float(shifted.max()),
-        problem=(kernel, X, penalty),
+        problem=(kernel, X, Y, w, fit_intercept, penalty),
     )
     with single_threaded_blas():  # vectors are short
         cg.run(max_iter)
@@ -111,9 +111,9 @@ def _gap(
     """A bound on the duality gap of the element with coefficients `coef`, all outputs together.
 
     At these coefficients the gap is sum_i w_i d_i^2, d_i the difference between the element and
-    the function at x_i. It has two parts: `rest`, what conjugate gradients left of the equations,
-    and the errors of the frequencies and of the transforms, which are bounded. (Both objectives
-    share another error, of at most the root of gap times primal.)
+    the function at x_i. It has two parts: `rest`, the residual of conjugate gradients, and the
+    errors of the frequencies and of the transforms, which are bounded. (Both objectives share
+    another error, of at most the root of gap times primal.)
     """
     grid, total = features.grid, float(w.sum())
     left = np.maximum(np.sum(rest * equations.product(rest), axis=0), 0.0) / penalty**2

@@ -86,7 +86,7 @@ class RidgePath:
     ) -> RidgePath:
         """The path of the kernel z(x)'z(y), for features in the rows of Z."""
         U, s, V = thin_svd(weighted_targets(Z, weights, fit_intercept))
-        keep = s > max(Z.shape) * EPS * s.max(initial=0.0)  # of the others, U is arbitrary
+        keep = s > max(Z.shape) * EPS * s.max(initial=0.0)  # for the others, U is arbitrary
         targets = weighted_targets(Y, weights, fit_intercept)
         if not keep.all():
             s, U, V = s[keep], U[:, keep], V[:, keep]
@@ -145,7 +145,7 @@ class RidgePath:
     def leave_one_out(self, penalty: float) -> Array:
         """y_i - f(x_i) - c without row i and its copies, at the same penalty; shape (m, t).
 
-        Infinite where the other rows determine nothing.
+        Infinite if the other rows do not determine a prediction.
         """
         own = np.sqrt(self.weights) * self.inverse_diagonal(penalty)
         scaled = self._scaled(penalty)
@@ -187,9 +187,9 @@ class RidgePath:
         return float(shares.sum()) + float(self.fit_intercept)
 
     def best(self) -> tuple[float, float]:
-        """The penalty of `grid` of smallest leave-one-out error, and that error.
+        """The penalty of `grid` with the smallest leave-one-out error, and that error.
 
-        Errors are relative to the variance, in the mean of the outputs that vary.
+        Errors are relative to the variance, averaged over the outputs that vary.
         """
         size = (np.sum(self.targets**2, axis=0) + self.scatter) / self.total
         if not size.any():
@@ -211,7 +211,7 @@ class RidgePath:
 
     @cached_property
     def _rest(self) -> Array:
-        """The squared length of each unit vector outside of the vectors and r, shape (m,)."""
+        """The squared length of the part of each unit vector outside the span of vectors and r."""
         if self.vectors.shape[1] >= len(self.weights) - self.fit_intercept:
             return np.zeros(len(self.weights))
         rest = 1.0 - np.einsum("ij,ij->i", self.vectors, self.vectors)

@@ -39,7 +39,7 @@ def left_out(
 ) -> Array:
     """y_i minus the prediction without row i, a_i / G_ii for a = G y; shape (m, t)."""
     diagonal = inverse_diagonal(kernel, X, mass, penalty, fit_intercept=fit_intercept)[:, None]
-    unknown = np.full(coef.shape, np.inf)  # other rows determine nothing
+    unknown = np.full(coef.shape, np.inf)  # other rows do not determine a prediction
     return np.asarray(np.divide(coef, diagonal, out=unknown, where=diagonal > 0.0))
 
 
@@ -77,9 +77,9 @@ class LandmarkVariance:
 
         k(x, x) - |z(x)|^2 + penalty ((z(x) - m)' (F'F + penalty I)^-1 (z(x) - m) + 1 / W)
 
-    the variance of a linear model of the features, and what the features lack of the kernel. M.
-    Seeger, C. Williams, N. Lawrence, Fast forward selection to speed up sparse Gaussian process
-    regression, 2003.
+    the variance of a linear model of the features, and the part of the kernel that the features
+    miss. M. Seeger, C. Williams, N. Lawrence, Fast forward selection to speed up sparse Gaussian
+    process regression, 2003.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ def jackknife_plus(
 
 
 def _quantile(values: Array, weights: Array, coverage: float) -> Array:
-    """Of each column, the smallest value with weight >= coverage (W + 1) up to it."""
+    """For each column, the smallest value with weight >= coverage (W + 1) up to it."""
     order = np.argsort(values, axis=0)
     mass = np.cumsum(weights[order], axis=0)
     wanted = coverage * (float(weights.sum()) + 1.0) * (1.0 - 1e-12)  # rounding of the sums

@@ -124,7 +124,7 @@ def balancing_factors(flows: Array) -> Array:
     """Factors in [0, 1] of flows F_jk from j to k, so that each inflow equals the outflow.
 
     They are x_j / x_k times a constant (Osborne 1960, On pre-conditioning of matrices), and 0 for
-    flows that never come back. If that does not converge, the smaller of two opposite flows counts.
+    flows that never come back. If that does not converge, take the smaller of two opposite flows.
     """
     F = flows - np.diag(np.diag(flows))
     while True:

@@ -32,7 +32,7 @@ class Iterate:
         Coefficients of f, and of the average.
     n_steps : int
     errors : array of shape (2, functions)
-        At least the change of both by compression, in the norm of the space.
+        Upper bounds of the changes of both by compression, in the norm of the space.
     """
 
     points: Any
@@ -100,7 +100,7 @@ def _extended(state: Iterate, block: Any, change: Array) -> Iterate:
 
 
 def merged(state: Iterate, kernel: Kernel) -> Iterate:
-    """The same with equal points merged: rows of several passes."""
+    """The same with equal points merged, which come from several passes over the rows."""
     try:
         short = state.both(kernel).merge()
     except TypeError:  # objects that cannot be compared
@@ -109,7 +109,7 @@ def merged(state: Iterate, kernel: Kernel) -> Iterate:
 
 
 def within_budget(state: Iterate, kernel: Kernel, budget: int) -> Iterate:
-    """The same with at most `budget` of its points: others are projected on the ones that remain.
+    """The same with at most `budget` of its points: f is projected on the ones that remain.
 
     Points are dropped one by one. Without point i, both functions change by c_i^2 / (K^-1)_ii in
     the squared norm, c_i being its coefficients; the point with the smallest change is next.
@@ -144,8 +144,8 @@ def _with_coefficients(state: Iterate, points: Any, both: Any) -> Iterate:
 def first_step(kernel: Kernel, X: Points, targets: Array, loss: Loss) -> float:
     """1 / (M k), k the largest k(x, x) and M the smoothness of the loss.
 
-    A loss with kinks has none, and slopes that do not depend on the units of the targets. For
-    regression their standard deviation takes the place of 1 / M, and 1 for labels.
+    A loss with kinks has no M, and its slopes do not depend on the units of the targets: 1 / M is
+    replaced by the standard deviation of the targets for regression, and by 1 for labels.
     """
     largest = float(kernel.diag(X).max()) or 1.0
     if np.isfinite(loss.smoothness):

@@ -45,7 +45,7 @@ class SupportVectorProblem(ABC):
         """What is added to f."""
 
     def margin(self, values: Array, levels: Array) -> float:
-        """What f and the intercept are divided by, so that points on the margin have +-1."""
+        """The divisor of f and the intercept that gives points on the margin the value +-1."""
         return 1.0
 
     def fit(self, kernel: Kernel, X: Points, **options: Any) -> MachineFit:
@@ -228,8 +228,8 @@ class MachineFit:
     intercept : float
     certificate : FitCertificate
     variables : array
-        What the solver changes, for support vectors as shares of their bounds (if those are
-        finite); a fit continues from them, with other bounds too.
+        The variables of the solver, for support vectors as shares of their bounds (if those are
+        finite); a later fit can continue from them, even with other bounds.
     n_iter : int
     status : Status
     """
@@ -275,7 +275,7 @@ def fit_support_vectors(
     )
     b, n = solution.variables, len(X)
     scale = problem.margin(solution.values, solution.levels)
-    if scale <= 0.0:  # the classes overlap: no hard margin, or f is zero as nu is too small
+    if scale <= 0.0:  # the classes overlap: no hard margin, or f is zero because nu is too small
         scale = 1.0
     return MachineFit(
         coef=np.bincount(dual.rows, dual.signs * b, n) / scale,

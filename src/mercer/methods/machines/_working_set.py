@@ -18,9 +18,9 @@ _FLAT = 1e-12  # smallest curvature, in directions in which the kernel matrix is
 def solve_working_set(
     M: Array, gradient: Array, b: Array, lower: Array, upper: Array, start: Array, tol: float
 ) -> None:
-    """Minimise b'Mb / 2 + l'b over few variables, in place, to a violation of `tol` or nearly.
+    """Minimise b'Mb / 2 + l'b over few variables, in place, to a violation of about `tol`.
 
-    As `minimise_working_set`, with a Newton step now and then if that takes long.
+    Like `minimise_working_set`, with occasional Newton steps if that takes long.
     """
     most = _STEPS * len(b)
     for _ in range(_NEWTON_STEPS):
@@ -69,7 +69,7 @@ def minimise_working_set(
 def _newton_step(M: Array, g: Array, b: Array, lower: Array, upper: Array, start: Array) -> None:
     """Move all variables between their bounds towards their joint minimum, up to a bound.
 
-    Where the kernel matrix is ill-conditioned, steps of pairs are short, and this is the way out.
+    If the kernel matrix is ill-conditioned, steps of pairs are short, and this one gets further.
     """
     free = np.flatnonzero((b > lower) & (b < upper))
     A = np.array([(free >= first) & (free < last) for first, last in pairwise(start)], dtype=float)

@@ -36,7 +36,7 @@ class ProvedModes(Framed):
     undecided : array of shape (c, 2, d)
         Lower and upper corners of boxes that may hold more modes.
     n_boxes : int
-        Boxes that were looked at.
+        The number of boxes that were examined.
     header : Header or None
         The names of the columns, if the points were given as a frame; see `to_frame`.
 
@@ -85,13 +85,13 @@ def all_modes(
         of one squared distance without jumps or corners, other than at distance zero. The points
         must have one or two columns.
     level : float
-        >= 0; modes below it are left out. (At a mode whose value is the level to rounding, either
-        may happen.)
+        >= 0; modes below it are left out. (A mode whose value equals the level up to rounding may
+        be kept or left out.)
     tol : float
-        Boxes narrower than this part of the searched one are not cut again: they are `undecided`.
+        Boxes narrower than this fraction of the first one are not cut again: they are `undecided`.
         That happens where a mode is degenerate, as that of two equal Gaussians at distance 2 s.
     max_boxes : int
-        Boxes to look at before giving up; those left are `undecided`.
+        The largest number of boxes to examine; those left are `undecided`.
 
     Returns
     -------
@@ -176,7 +176,7 @@ def _check_kernel(psi: Element) -> None:
 
 
 def _is_decreasing(profile: Expr) -> bool:
-    """Prove that k > 0 and k' < 0 on (0, inf), up to what underflows; whatever the unit is."""
+    """Prove that k > 0 and k' < 0 on (0, inf), up to underflow, in any unit."""
     edges = np.logspace(-300.0, 150.0, 3601)
     slopes = profile_at(profile, edges, 1)[1]
     slack = _UNDERFLOW * max(1.0, float(np.abs(slopes[np.isfinite(slopes)]).max(initial=0.0)))

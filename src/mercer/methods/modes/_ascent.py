@@ -53,7 +53,7 @@ class Ends(NamedTuple):
 class Ascent(Search):
     """Mean shift on one density; it keeps the basins that it finds on the way.
 
-    Steps shorter than `tol` kernel lengths are short. Rows in a basin stop early, in few columns;
+    Steps shorter than `tol` kernel lengths are short. With few columns, rows in a basin stop early;
     rows with short steps that are not at a maximum are moved on. `plain` does neither.
     """
 
@@ -101,7 +101,7 @@ class Ascent(Search):
     def look_for_modes(self, start: Array) -> None:
         """Find basins about the modes that Newton's method reaches from a few starts.
 
-        Any way to a mode is good here: which starts belong to it is decided by mean shift.
+        Any way to a mode will do here: mean shift decides which starts belong to it.
         """
         ends, arrived = newton_ascent(self.density, start, _POLISH)
         ends = ends[arrived]
@@ -113,13 +113,14 @@ class Ascent(Search):
         near = row_norms(step) <= SAME * self.density.length
         modes = ends[near] + step[near]
         if len(modes):
-            # the search must not take more than the ascents
+            # the search must not take longer than the ascents
             self.basins.search(modes, max(_SAMPLES, 2 * self.density.n_queries))
 
     # --- the search that the driver walks -----------------------------------------------------
 
     def checkpoint(self, points: Array) -> Place:
-        return checkpointed("ascent", self.density, points, self.limit, self.plain)
+        problem = (self.density, points, self.limit, self.plain, self.max_iter)
+        return checkpointed("ascent", *problem)
 
     def remembered(self) -> Kept:
         found: Kept = {"basin": self.basin.copy(), "leaps": self.leaps.copy()}
@@ -161,7 +162,7 @@ class Ascent(Search):
         return self.at(self.target, rows)
 
     def _leap(self, Z: Array, slow: Array, short: Array, rows: Array) -> None:
-        """Move slow rows on that have not arrived, and take them out of `short`."""
+        """Move on slow rows that have not arrived, and take them out of `short`."""
         chosen = np.flatnonzero(slow & (self.leaps[rows] < _LEAPS))
         if not chosen.size:
             return
@@ -182,7 +183,7 @@ class Ascent(Search):
 
 
 def _some(start: Array) -> Array:
-    """Starts that look for modes: an eighth of them, evenly chosen."""
+    """Starts that look for modes: an eighth of them, evenly spaced."""
     return start[:: max(1, len(start) // int(np.clip(len(start) // 8, *_PILOTS)))]
 
 
@@ -199,7 +200,7 @@ def find_modes(density: DensitySum, start: Array) -> Array:
     ends = newton_ascent(density, density.forth(start), _MAX_NEWTON)[0]
     here = density.at(ends, 2)
     top = is_top(here, _AT_MODE * density.length)  # not on a shoulder
-    if not top.any():  # all at the border of being a mode
+    if not top.any():  # all are borderline
         top[np.argmax(heights(here))] = True
     return density.back(merge_ends(density, ends[:0], ends[top])[1])
 
@@ -207,14 +208,14 @@ def find_modes(density: DensitySum, start: Array) -> Array:
 def newton_ascent(density: DensitySum, start: Array, max_iter: int) -> tuple[Array, Array]:
     """Where ascents end, and which of them have arrived.
 
-    Ends are modes of the density; which start reaches which is not decided by mean shift.
+    Ends are modes of the density, but not always the ones that mean shift reaches from the starts.
     """
     found = walk(_NewtonAscent(density, max_iter), start)
     return found.state.points, found.status == Status.CONVERGED
 
 
 class _NewtonAscent(Search):
-    """Newton's method, with the step of mean shift instead where the density would fall."""
+    """Newton's method, with a step of mean shift instead if the density would fall."""
 
     task = "ascent"
 
@@ -242,9 +243,9 @@ class _NewtonAscent(Search):
         return new
 
     def _newton_steps(self, state: State) -> Array:
-        """Newton's steps with the sizes of the eigenvalues, cut to half a length.
+        """Newton's steps with the absolute values of the eigenvalues, cut to half a length.
 
-        Where the Hessian is indefinite they lead away from a saddle.
+        If the Hessian is indefinite, they lead away from a saddle.
         """
         longest = _LONGEST * self.density.length
         step = saddle_free_steps(state.gradient, np.nan_to_num(state.hessian), 1e-12)[0]

@@ -30,8 +30,8 @@ from mercer.space import Element
 
 _EPS = float(np.finfo(float).eps)
 _MARGIN = 1e-3  # of a radial derivative, which must be negative by this much
-# Sums go to 1e-8 to 1e-10 of the mass, by frequencies of at most 10 per length; each derivative
-# multiplies an error by a frequency.
+# Sums have errors of 1e-8 to 1e-10 of the mass, at frequencies of at most 10 per length; each
+# derivative multiplies an error by a frequency.
 _FREQUENCY = 10.0
 _PAIRS, _LEAST = 2e6, 16  # pairs of modes and points, and modes, about which proofs are tried
 _OFF = 1e-4  # of the kernel's length: how far from the returned point a proved maximum may be
@@ -57,7 +57,7 @@ class Basin(NamedTuple):
 class Basins:
     """The basins of one density that are known, and which of them hold given points.
 
-    Where a profile has a cusp or a kink nothing is claimed about balls that it may lie in.
+    Nothing is claimed about balls that may hold a cusp or a kink of a profile.
     """
 
     def __init__(self, density: DensitySum) -> None:
@@ -76,8 +76,8 @@ class Basins:
     def search(self, modes: Array, most_samples: float) -> None:
         """Look for basins about modes, which are known to rounding.
 
-        Basins reach farther than a ball of definite Hessians where that takes at most so many
-        samples of the density. One whose mode lies in a ball that is known is the same as that.
+        They reach farther than a ball of definite Hessians if that takes at most `most_samples`
+        samples of the density. A basin whose mode lies in a known ball is not new.
         """
         for basin in self._grown(self._balls(modes), most_samples):
             same = np.linalg.norm(self.modes - basin.mode, axis=1) < self.radius
@@ -182,8 +182,8 @@ def is_proved_maximum(density: DensitySum, modes: Array) -> Array:
 
     Errors of rounding are bounded, and third derivatives enclosed: the Hessian is at most -m / 2 on
     a ball of radius r, and the gradient at its centre at most m r / 4. At a data point with a cusp
-    the pull of the other points is less than the slope of the cusp. Points about which nothing is
-    proved may still be maxima: degenerate ones, or beyond the number for which there is time.
+    the pull of the other points is less than the slope of the cusp. Points without a proof may
+    still be maxima: degenerate ones, or beyond the number for which a proof is tried.
     """
     proved = np.zeros(len(modes), dtype=bool)
     modes = modes[: max(_LEAST, int(_PAIRS / density.n_points))]
@@ -209,7 +209,7 @@ def is_proved_maximum(density: DensitySum, modes: Array) -> Array:
 
 
 def _rounding_errors(density: DensitySum, modes: Array) -> tuple[Array, Array] | None:
-    """Bounds on the errors of gradients and Hessians at the modes; None where that takes long."""
+    """Bounds on the errors of gradients and Hessians at the modes; None if that takes too long."""
     gradient, hessian = np.zeros(len(modes)), np.zeros(len(modes))
     for kernel, program, Z, a in density.groups:
         if isinstance(Z, Chunks):
@@ -228,9 +228,9 @@ def _rounding_errors(density: DensitySum, modes: Array) -> tuple[Array, Array] |
 
 
 def _directions(d: int, n_cells: int) -> tuple[Array, float]:
-    """Unit vectors, and how far any other one is from the nearest at most.
+    """Unit vectors, and the largest distance of any other one from the nearest of them.
 
-    The middles of the cells of a grid on the faces of a cube, pulled in to the sphere, which brings
+    The centres of the cells of a grid on the faces of a cube, projected on the sphere, which moves
     no two points of the cube farther apart.
     """
     if d == 1:

@@ -1,4 +1,4 @@
-"""Blurring mean shift: the data points themselves move, and the next weights are theirs."""
+"""Blurring mean shift: the data points themselves move, and weights are those of moved points."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ def blurring_mean_shift(
         Z = new
         converged = moved <= tol * length
         if not converged and moved <= _SLOW * length:
-            # Have groups become points, no two of them between the two distances apart? From then
-            # on they only attract each other across the gaps, which takes very long.
+            # Groups have become points if no two points are between the two distances apart. From
+            # then on they only attract each other across the gaps, which takes very long.
             small, large = (groups(Z, share * length) for share in (tol, _SLOW))
             converged = bool(small.max() == large.max())
         if converged or report("blurring", n_iter, moved / length, callback=callback):

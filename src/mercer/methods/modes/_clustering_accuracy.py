@@ -1,4 +1,4 @@
-"""How many points a clustering has right, and how sure that is."""
+"""The share of points that a clustering gets right, with a confidence interval."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def clustering_accuracy(truth: Any, labels: Any, *, confidence: float = 0.95) ->
     accuracy = max over matchings m of  #{i: m(label_i) = class_i} / n
 
     with an exact confidence interval for the success rate (Clopper and Pearson). The interval
-    treats the matching as given, so it is optimistic if the points are few.
+    treats the matching as given, so it is optimistic if there are few points.
 
     Parameters
     ----------

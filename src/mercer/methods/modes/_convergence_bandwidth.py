@@ -18,19 +18,19 @@ from mercer.rigor import Interval, negative_up_to, profile_ranges_in_distance
 _DECADES = 155  # the scan runs over u from 1e-155 to 1e155: all lengths that kernels may have
 _PER_DECADE = 200
 _CUSP = 1e-9  # rho at 1e-155 this near to 1: the slope of k(r^2) in r is not 0 at r = 0
-_SHORT = 1e-9  # the proof ends this part before the root, where q'' is 0
+_SHORT = 1e-9  # the proof ends this fraction before the root, where q'' is 0
 _AGAIN = 20  # roots that the proof may find before the one it confirms
 
 
 @dataclass(frozen=True, eq=False)
 class ConvergenceBandwidth:
-    """What is guaranteed about mean shift with a kernel on some points, and from which width on.
+    """What is guaranteed about mean shift with a kernel on some points, and from which bandwidth.
 
     Attributes
     ----------
     value : float
         h0 in units of the kernel's `length_scale`; for kernels without one the same as `factor`.
-        Infinite where no width is enough.
+        Infinite if no bandwidth is enough.
     holds : bool
         Whether the kernel as given is proved to be wide enough: strictly concave at all distances
         up to 2 radius.
@@ -62,7 +62,7 @@ class ConvergenceBandwidth:
 
     @property
     def factor(self) -> float:
-        """2 radius / sqrt(root): by how much more than this the kernel has to be stretched."""
+        """2 radius / sqrt(root): the kernel has to be stretched by more than this."""
         if self.radius == 0.0 or math.isinf(self.root):
             return 0.0
         return 2.0 * self.radius / math.sqrt(self.root) if self.root > 0.0 else math.inf
@@ -107,16 +107,16 @@ class ConvergenceBandwidth:
 
 
 def convergence_bandwidth(kernel: Kernel, X: Any, *, centre: Any = None) -> ConvergenceBandwidth:
-    """Return the bandwidth h0 above which mean shift converges, and to one mode.
+    """Return the bandwidth h0 above which mean shift converges, to a single mode.
 
     With the profile k(u), u the squared distance, and rho(u) = -2 u k''(u) / k'(u),
 
         u0 = inf {u > 0: rho(u) >= 1},    h0 = length_scale * 2 R / sqrt(u0),
 
-    for points in a ball of radius R. Where 4 R^2 < u0, every positive combination of the
+    for points in a ball of radius R. If 4 R^2 < u0, every positive combination of the
     k(x_i, .) has a negative definite Hessian on that ball, which holds all iterates and all
     critical points. So there is one mode, and mean shift converges to it from everywhere; at such
-    widths it cannot tell clusters apart. Outside of the ball the Hessian may be singular.
+    bandwidths it cannot tell clusters apart. Outside of the ball the Hessian may be singular.
 
     Gaussian: h0 = 2 R. Inverse multiquadric: factor 2 R sqrt((2p + 1) / c). Epanechnikov: every
     point of the ball must be in the window of every other. Every profile with a cusp, such as
@@ -141,9 +141,9 @@ def convergence_bandwidth(kernel: Kernel, X: Any, *, centre: Any = None) -> Conv
 
     Notes
     -----
-    u0 is the smallest root. It is looked for at 200 values of u per decade from 1e-155 to 1e155,
+    u0 is the smallest root. It is searched for at 200 values of u per decade from 1e-155 to 1e155,
     refined by bisection, and interval arithmetic then tries to prove that no smaller one was
-    missed. The guarantee is sufficient, not necessary: clusters that merge do so earlier.
+    missed. The condition is sufficient, not necessary: clusters merge at smaller bandwidths.
 
     References
     ----------

@@ -39,7 +39,7 @@ from mercer.space._points import unique
 _MANY_COLUMNS = 20  # above, Hessians and their eigenvalues take longer than the ascents
 _WIDEST = (1e5, 1e6, 1e7)  # lengths that points of one sum may extend over, the first if possible
 _MOST_PARTS = 1000  # of sums
-_STEPS = 10  # evaluations of a start, about, until it is retired
+_STEPS = 10  # about how often a start is evaluated until it is retired
 
 
 class Group(NamedTuple):
@@ -56,11 +56,11 @@ class DensitySum:
     """f(z), a sum of groups."""
 
     groups: tuple[Group, ...]
-    maps: Maps  # what takes data x to z = A x, A invertible
+    maps: Maps  # from data x to z = A x, A invertible
     dim: int  # the number of columns of the data
     tolerance: float  # the error of sums, as a share of their largest possible value
     n_queries: int  # how many points are climbed from
-    log_unit: float  # the logarithm of what values have to be multiplied by
+    log_unit: float  # the logarithm of the factor that values have to be multiplied by
 
     @classmethod
     def of(cls, density: Any, n_queries: int | None = None) -> DensitySum:
@@ -96,7 +96,7 @@ class DensitySum:
         return np.ascontiguousarray(Z)
 
     def pulled(self, H: Array) -> Array:
-        """Hessians in x, of those in z: A' H A."""
+        """Hessians in x, from those in z: A' H A."""
         for step in reversed(self.maps):
             H = step.pull(np.swapaxes(step.pull(H, self.dim), -1, -2), self.dim)
         return H
@@ -160,7 +160,7 @@ class DensitySum:
 
         The step is sum_i w_i (z_i - z) / sum_i w_i with w_i = -2 a_i k'(u_i); on a data point where
         the kernel has a cusp it is that of Vardi and Zhang. `cusp` is the slope of the cusp there.
-        Order 2 gives Hessians too; `exact` is to rounding, instead of to `error`.
+        Order 2 gives Hessians too; `exact` means up to rounding, instead of up to `error`.
         """
         f, pull = self.fields(Z, order, exact=exact)
         gradient: Any = f.gradient
@@ -321,7 +321,7 @@ def _maps(element: Element) -> Maps:
 
 
 def _group(element: Element, maps: Maps, scale: float) -> Group:
-    """The points of one element that count, mapped, and their coefficients times a scale."""
+    """The points of one element with coefficients > 0, mapped, and these times a scale."""
     kernel, in_pieces = element.kernel, isinstance(element.points, Chunks)
     _, lowest, mass = weight_range(element)
     if lowest < 0.0 or mass == 0.0:

@@ -79,10 +79,10 @@ def _farthest(X: Any, centre: Array, count: int) -> tuple[Array, Array]:
 
 
 def _exact(W: Array) -> tuple[Array, float]:
-    """Centre of the smallest ball of a few points, and a lower bound of its radius.
+    """Centre of the smallest ball of a few points, and a lower bound on its radius.
 
     The centre is the mean of some points T on the border, with shares >= 0. The spread about such a
-    mean is a lower bound of the squared radius for any shares, and largest at the centre. The point
+    mean is a lower bound on the squared radius for any shares, and largest at the centre. The point
     farthest from the mean joins T; then shares move to those of the centre of T's circumsphere,
     and points whose share becomes zero on the way leave (the active-set method of Lawson and
     Hanson).

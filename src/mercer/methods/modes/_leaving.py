@@ -1,6 +1,6 @@
 """Short steps of mean shift: has the row arrived at a mode, or must it leave a saddle or a cusp?
 
-A short step is no sign of a mode. Mean shift is slow near a saddle, on a ridge, and near every
+A short step is not a sign of a mode. Mean shift is slow near a saddle, on a ridge, and near every
 data point where the kernel has a cusp. `settle` tells these cases apart by the Hessian and by the
 pull at the cusp, and moves rows that have not arrived farther along their own way uphill.
 """
@@ -26,8 +26,8 @@ _NEAR = 0.1  # of the kernel's length: how far a row may be moved to a data poin
 def settle(density: DensitySum, Z: Array, limit: float) -> tuple[Array, Array]:
     """Where rows with short steps go next, and which of them have arrived; (m, d) and (m,).
 
-    Steps no longer than `limit` are short. Rows have arrived at a maximum, or where no way up is
-    left.
+    Steps no longer than `limit` are short. Rows have arrived if they are at a maximum, or if no way
+    up is left.
     """
     if density.has_cusps:
         return _settle_with_cusps(density, Z, limit)
@@ -40,7 +40,7 @@ def cells(Z: Array, density: DensitySum) -> Array:
 
 
 def _settle_with_cusps(density: DensitySum, Z: Array, limit: float) -> tuple[Array, Array]:
-    """Rows that head for a data point nearby are moved there, if the density is no lower.
+    """Rows that head for a data point nearby are moved there, if the density there is no lower.
 
     Near a data point x_j the iteration is z - x_j -> |z - x_j| R / eta, with R the pull of the
     others and eta the slope of the cusp: it converges to x_j if |R| < eta, and otherwise leaves in
@@ -71,11 +71,11 @@ def _settle_with_cusps(density: DensitySum, Z: Array, limit: float) -> tuple[Arr
 
 
 def _settle_smooth(density: DensitySum, Z: Array, limit: float) -> tuple[Array, Array]:
-    """By the Hessian, which rows of one small cell share where the density is smooth.
+    """`settle` by the Hessian, which rows of one small cell share if the density is smooth.
 
     Rows have arrived if it is negative definite and Newton's step is short. Others leap along the
     part of their own step in the directions in which the iteration is slow or leads away. In many
-    columns a short step is all that is asked for.
+    columns a short step is enough.
     """
     points, arrived = Z.copy(), np.ones(len(Z), dtype=bool)
     if not density.has_few_columns:
@@ -113,7 +113,7 @@ def _settle_smooth(density: DensitySum, Z: Array, limit: float) -> tuple[Array, 
 def _leap(density: DensitySum, Z: Array, step: Array) -> Array:
     """A step, doubled as long as the density still rises along it, up to a small share of a length.
 
-    The slope along the way decides, because near a saddle differences of the density are rounding.
+    The slope decides, because near a saddle differences of the density are mostly rounding.
     """
     out = Z + step
     height = heights(density.at(Z, exact=True))

@@ -45,13 +45,12 @@ class Modes(Framed):
     proved : array of bool, shape (k,)
         Whether a strict local maximum is proved to lie within 1e-4 kernel lengths of the point,
         rounding included: by a ball on which the Hessian is negative definite, or by a cusp that
-        outweighs all other points. False also where a proof would take too long, and in many
-        columns.
+        outweighs all other points. False also if a proof would take too long, and in many columns.
     labels : array of int, shape (m,)
         The mode of each start; -1 if it reached none.
     status : array of Status, shape (m,)
-        How each ascent ended. `IN_BASIN` labels are checked, `CONVERGED` and `AT_POINT` ones are
-        where steps became short (see `mean_shift`).
+        How each ascent ended. `IN_BASIN` labels are checked; with `CONVERGED` and `AT_POINT` the
+        steps became short (see `mean_shift`).
     n_iter : array of int, shape (m,)
         Steps of mean shift from each start.
     header : Header or None
@@ -113,7 +112,7 @@ def mean_shift(
     An ascent ends early inside a basin: a ball about a mode that holds no other critical point,
     where f is higher than on the sphere, so that the iteration would converge to that mode. Basins
     are checked, not proved: the sums behind them have a margin for their error. Elsewhere an ascent
-    goes on until its steps are shorter than `tol`. Near saddles, on ridges and near cusps, where
+    continues until its steps are shorter than `tol`. Near saddles, on ridges and near cusps, where
     steps are short too, it takes longer ones in the same direction, as long as f rises. In more
     than 20 columns there are neither basins nor tests for saddles.
 
@@ -193,7 +192,7 @@ def assign_to_modes(
 ) -> Array:
     """Return the number of the mode that mean shift reaches from each start, -1 for none of them.
 
-    The modes are from `mean_shift` on the same density; `tol` and `max_iter` are as there.
+    The modes, `tol` and `max_iter` are those of `mean_shift` on the same density.
     """
     if not len(modes):
         return np.full(len(start), -1)

@@ -1,4 +1,4 @@
-"""Which ends of ascents are one and the same mode."""
+"""Merging of the ends of ascents that are the same mode."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from mercer.space._points import unique
 
 _MERGE = 0.5  # of the kernel's length: the farthest that an end may be from its mode
 _NEARLY = 4.0  # steps of Newton: at a maximum of fourth order one goes a third of the way
-_BETWEEN = np.linspace(0.0, 1.0, 11)[1:-1]  # where between two ends the density is looked at
-_ROUNDING = 1e-10  # of the density: differences below it are none
+_BETWEEN = np.linspace(0.0, 1.0, 11)[1:-1]  # where the density is evaluated between two ends
+_ROUNDING = 1e-10  # of the density: smaller differences are ignored
 _BLOCK = 1024  # rows whose distances to all others are held at a time
 _CANCELLED = 1e-14  # of the largest square: the error of a distance from products
 
 
 def merge_ends(density: DensitySum, modes: Array, ends: Array) -> tuple[Array, Array]:
-    """Join ends to modes that are known, or to each other.
+    """Join ends to known modes, or to each other.
 
     An end at a data point where the density has a cusp is exact. Any other is off its mode by at
     most about 4 |H^-1 g|, or half the kernel's length where the Hessian H is not definite. Two are
@@ -54,7 +54,7 @@ def merge_ends(density: DensitySum, modes: Array, ends: Array) -> tuple[Array, A
 
 
 def without_small(labels: Array, centres: Array, weights: Array, least: int) -> tuple[Array, Array]:
-    """Drop clusters of fewer rows, and number the others by the weight of their rows.
+    """Drop clusters of fewer than `least` rows, and number the others by decreasing weight.
 
     Returns the new labels, and the old numbers of the clusters that are kept.
     """
@@ -105,7 +105,7 @@ def _grouped(density: DensitySum, points: Array, off: Array) -> tuple[Array, Arr
     """Groups of points that are one mode, and the number of the highest of each.
 
     The highest point is compared with all others near it, then the highest that was not joined, and
-    so on: so many comparisons as points times groups, not all pairs.
+    so on: the comparisons are as many as points times groups, not all pairs.
     """
     n = len(points)
     if not n:
@@ -129,7 +129,7 @@ def _grouped(density: DensitySum, points: Array, off: Array) -> tuple[Array, Arr
 
 
 def _distance_left(density: DensitySum, ends: Array) -> Array:
-    """How far each end may be from its mode: a few steps of Newton, up to half a length."""
+    """How far each end may be from its mode: a few Newton steps, up to half a length."""
     left = np.full(len(ends), np.inf)
     for rows in pieces(len(ends) if density.has_few_columns else 0, density.hessian_rows):
         step = newton_steps(density.at(ends[rows], 2, exact=True))

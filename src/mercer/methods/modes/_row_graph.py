@@ -20,7 +20,7 @@ class JoinTree(NamedTuple):
     """How basins join as the level falls: each but the highest joins another over a saddle.
 
     `child` and `parent` are numbers of basins, shape (k - 1,), and `saddle` points, (k - 1, d).
-    The parent is the basin on the other side of the saddle, whose part is then the higher one.
+    The parent is the basin on the other side of the saddle, in the higher of the two joined parts.
     """
 
     child: Array
@@ -80,7 +80,7 @@ def join_tree(
     """Join basins over the highest saddles first, the lower one to the higher.
 
     A saddle is the lowest of the two ends and the middle of an edge. Of all edges between two
-    basins, the one with the highest ends is looked at.
+    basins, the one with the highest ends is used.
     """
     rank, k = _ranks(f), len(modes)
     a, b = (e[basin[edges[0]] != basin[edges[1]]] for e in edges)

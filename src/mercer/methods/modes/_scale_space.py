@@ -22,7 +22,7 @@ from mercer.space._points import unique
 
 _FACTOR = math.sqrt(2.0)  # between bandwidths tried while looking for the largest
 _STEPS = 60  # of that search: nine orders of magnitude
-_FEWEST = 256  # starts, if there are so many points
+_FEWEST = 256  # starts, if there are that many points
 
 
 class Plateau(NamedTuple):
@@ -152,7 +152,7 @@ def scale_space(
     weights : array_like of shape (n,), optional
         Weights >= 0; equal by default.
     max_starts : int, default=2000
-        If there are more points, evenly chosen ones are starts. Once there are few modes, starts
+        If there are more points, evenly spaced ones are starts. Once there are few modes, starts
         are those modes and four times as many points. Modes that no start reaches are not counted.
     callback : callable, optional
         Called with a `Step` after each bandwidth: its number, and the share of bandwidths left.
@@ -211,7 +211,7 @@ def scale_space(
 
 
 def _thinned(rows: Array, most: int) -> Array:
-    """Evenly chosen rows, no more than `most`."""
+    """Evenly spaced rows, no more than `most`."""
     return rows[:: -(-len(rows) // most)]
 
 

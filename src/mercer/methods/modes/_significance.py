@@ -1,4 +1,4 @@
-"""Significant modes: the modes of a density that are more than chance, and the clusters they make.
+"""Significant modes: the modes of a density that are not due to chance, and their clusters.
 
 A kernel density of any sample has modes by chance. Here a mode counts only if the density there is
 significantly higher than at the saddle over which it joins a higher mode. Rows are clustered on a
@@ -28,7 +28,7 @@ from mercer.methods.modes._row_graph import bridged, join_tree, neighbour_edges,
 
 _FACTORS = (1.0, 0.7, 0.5, 0.35, 0.25)  # of Silverman's bandwidth: those that are tried
 _VIEWS = (10, 5, 2)  # principal components, if there are more columns
-_MOST_ROWS = 20_000  # that are looked at; the others are labelled by the nearest of them
+_MOST_ROWS = 20_000  # that are used; the others get the label of the nearest of them
 _ROUNDING = 8  # digits of a mean of kernel values; sums are good to 1e-9
 _LEAST = 2.5  # critical t: that of six rows far from all others
 _FLAT = 1e-9  # of the largest deviation: a component with less is rounding
@@ -47,8 +47,8 @@ class SignificantModes(Framed):
     points : array of shape (k, d)
         The row with the highest density in each cluster.
     significance : array of shape (k,)
-        t of the mode of each cluster. The highest mode is joined to no other, so it is not tested:
-        infinite.
+        t of the mode of each cluster. The highest mode is joined to no other, so it is not tested,
+        and its t is infinite.
     critical : float
         The t from which a mode is significant.
     components : array of shape (q, d)
@@ -90,7 +90,7 @@ class SignificantModes(Framed):
 def significant_modes(
     X: Any, *, weights: Any = None, callback: Callback | None = None
 ) -> SignificantModes:
-    """Cluster rows about the significant modes of a Gaussian density, with nothing to choose.
+    """Cluster rows about the significant modes of a Gaussian density, without parameters to choose.
 
     A mode m is joined to a higher one over a saddle s. It is significant if
 
@@ -98,10 +98,10 @@ def significant_modes(
 
     is at least sqrt(2 log(n) / q), and at least 2.5, on q components. This is done for Silverman's
     bandwidth times 1, 0.7, 0.5, 0.35 and 0.25, on all principal components (the 10 leading ones if
-    there are more), and on the 5 and 2 leading ones, all scaled to the same spread: a normal cloud
-    is round then, whatever its shape. The bandwidth and components with the most significant modes
-    are taken; among equals those with the fewest other modes, then the most components, then the
-    largest bandwidth.
+    there are more), and on the 5 and 2 leading ones, all scaled to the same spread, so that every
+    normal cloud is round. The bandwidth and components with the most significant modes are taken;
+    among equals those with the fewest other modes, then the most components, then the largest
+    bandwidth.
 
     Clusters do not change with the order of rows, nor if all columns are shifted or multiplied by
     one number. They may change if columns are scaled one by one.
@@ -109,7 +109,7 @@ def significant_modes(
     Parameters
     ----------
     X : array_like of shape (n, d)
-        If it has more than 20,000 distinct rows, so many of them are looked at, evenly spaced in
+        If it has more than 20,000 distinct rows, only that many are used, evenly spaced in
         lexicographic order, and the others get the label of the nearest of them.
     weights : array_like of shape (n,), optional
         Numbers of rows >= 0: a weight of 2 is the same as repeating the row.
@@ -128,7 +128,7 @@ def significant_modes(
     Notes
     -----
     t compares a mode and a saddle that were both chosen from the data, and is the largest of many,
-    so it does not follow a normal law. The critical value comes from simulation: of normal clouds,
+    so it is not normally distributed. The critical value comes from simulation: of normal clouds,
     round or long (deviations from 1 to 0.1), and of uniform ones, at least 95 % are one cluster
     (`python -m benchmarks clustering`: n from 200 to 5,000, d from 1 to 20). sqrt(2 log n) is about
     the largest of n standard normal numbers; t of m rows far from all others is about sqrt(m), so
@@ -208,9 +208,8 @@ def _one_mode(n: int, rows: Array) -> SignificantModes:
 def _principal_axes(C: Array, w: Array, far: float) -> Array:
     """Leading principal axes of rows along which they differ, shape (r, d).
 
-    They are scaled so that the spreads of rows along all of them are equal: a normal cloud is round
-    then, whatever its shape. `far` is the distance of rows from where they were measured, whose
-    rounding looks like a component.
+    They are scaled so that the spreads of rows along all of them are equal, and every normal cloud
+    is round. `far` is the distance of rows from the origin, whose rounding looks like a component.
     """
     A = (C - (w @ C) / w.sum()) * np.sqrt(w / w.sum())[:, None]
     most = max(_VIEWS)

@@ -71,13 +71,13 @@ class HessianVariation:
         """A ball on which f is strongly concave, its maximum within half the radius.
 
         The Hessian at the centre is at most -steepest, and the gradient there at most `slope`. On
-        the ball the Hessian is at most -steepest / 2. The largest such radius up to a length; None
-        where there is none.
+        the ball the Hessian is at most -steepest / 2. Returns the largest such radius up to a
+        length, or None.
         """
         if not steepest > 0.0:
             return None
         radii = self.length * np.geomspace(1.0, 1e-4, 60)
-        low, high = 0, len(radii)  # what is asked for grows with the radius: bisect
+        low, high = 0, len(radii)  # the condition gets stricter with the radius: bisect
         while low < high:
             middle = (low + high) // 2
             fine = self(radii[middle]) <= 0.5 * steepest / radii[middle]

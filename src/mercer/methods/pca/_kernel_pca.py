@@ -66,7 +66,7 @@ def kernel_pca(
         False takes the origin 0 of H in place of mu.
     n_landmarks : int, optional
         Work in the span of the features of m landmarks (Nystrom): O(n m^2) operations, n m numbers,
-        and a subspace written on the landmarks. `plane.neglected` is the scatter outside the span.
+        and a subspace spanned by landmarks. `plane.neglected` is the scatter outside the span.
     rule : {"leverage", "uniform", "kmeans", "pivoted"}
         How landmarks are chosen, see `mercer.linalg.nystrom`.
     method : {None, "dense", "krylov"}

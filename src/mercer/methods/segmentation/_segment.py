@@ -90,7 +90,7 @@ def segment(
     max_iter: int = 100,
     callback: Callback | None = None,
 ) -> Segments:
-    """Divide an image into regions: mean shift of its pixels, in space and colour together.
+    """Divide an image into regions by mean shift of its pixels, in space and colour together.
 
     A pixel is the point z = (row / spatial, column / spatial, values / colour). Mean shift climbs
     from each to a mode of the density of all pixels. Neighbouring pixels are in one region if the
@@ -111,13 +111,13 @@ def segment(
         take several times longer.
     join : float, default=0.25
         Largest difference between the colours of modes, >= 0, in units of `colour`. Without it
-        there would be too many regions: noise gives even areas many modes.
+        there would be too many regions: noise gives uniform areas many modes.
     min_size : int, default=20
         1 keeps all regions.
     tol : float, default=1e-2
         Pixels stop when their step is shorter than this, in kernel lengths.
     max_iter : int, default=100
-        Pixels that still move then stop where they are.
+        The largest number of steps. Pixels that still move then stop where they are.
     callback : callable, optional
         Called with a `Step` before each iteration; return True to stop all pixels.
 
@@ -132,7 +132,7 @@ def segment(
     Notes
     -----
     Colours are compared by their values: convert the image first, for example to CIELAB, for
-    distances as the eye sees them. The time grows with the number of pixels in a window.
+    perceptual distances. The time grows with the number of pixels in a window.
 
     References
     ----------

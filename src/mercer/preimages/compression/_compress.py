@@ -26,7 +26,7 @@ from mercer.preimages.compression._methods import (
 from mercer.preimages.compression._target import Fit, Target, merged
 from mercer.space import Element
 
-_VALUES = 1 << 24  # coefficients that are written out to be subtracted
+_VALUES = 1 << 24  # coefficients that are stored densely to be subtracted
 _NEAR = 1e-10  # of |psi|^2: below it the squared error is a difference of nearly equal numbers
 
 
@@ -37,15 +37,15 @@ class Compressed:
     Attributes
     ----------
     element : Element
-        sum_j b_j k(z_j, .); a batch where psi is one. Points have the type of those of psi.
+        sum_j b_j k(z_j, .); a batch if psi is one. Points have the type of those of psi.
     error : float, or array of shape (b,)
-        |psi - element|, the distance in feature space, per element. Where the points are new ones,
-        an error below about 1e-8 of sum_i |a_i| sqrt(k(x_i, x_i)) is rounding.
+        |psi - element|, the distance in feature space, per element. If the points are not those of
+        psi, an error below about 1e-8 of sum_i |a_i| sqrt(k(x_i, x_i)) is rounding.
     relative_error : float, or array of shape (b,)
         error / |psi|; 0 where psi is zero.
     status : Status
     n_iter : int
-        Joint moves of points that the search took; 0 where points were chosen.
+        Number of joint moves of the points; 0 if points were only chosen.
 
     Examples
     --------
@@ -88,12 +88,12 @@ def compress(
     r"""Return psi' = sum_j b_j k(z_j, .) with few points z_j, near psi: min \|psi - psi'\|.
 
     The coefficients are the best ones for the points: psi' is the orthogonal projection of psi on
-    the span of their features, b = K_zz^-1 psi(z). Features that depend on the others to rounding
-    are left out. A batch gets one set of points, and sum_l \|psi_l - psi'_l\|^2 is made small.
+    the span of their features, b = K_zz^-1 psi(z). Features that depend linearly on the others to
+    rounding are left out. A batch gets one set of points, to reduce sum_l \|psi_l - psi'_l\|^2.
 
     Values change by \|psi(x) - psi'(x)\| <= `error` sqrt(k(x, x)) at most. So for a kernel with
-    k(x, x) = 1, `compress(psi, len(psi.points), tol=delta / psi.norm())` uses as few points as it
-    takes to change no prediction by more than delta.
+    k(x, x) = 1, `compress(psi, len(psi.points), tol=delta / psi.norm())` uses as few points as are
+    needed to change no prediction by more than delta.
 
     Parameters
     ----------
@@ -104,13 +104,13 @@ def compress(
         points merged, error 0.
     method : Compressor, optional
         `Greedy` moves points to where the error is smaller; `Pruning` chooses among those of psi,
-        and takes any kernel. By default `Greedy` for dense vectors and kernels with
-        derivatives, else `Pruning`.
+        and accepts any kernel. By default `Greedy` for dense vectors and kernels with derivatives,
+        else `Pruning`.
     tol : float, optional
-        >= 0; use no more points than it takes for
+        >= 0; use no more points than are needed for
         (sum_l \|psi_l - psi'_l\|^2)^(1/2) <= tol (sum_l \|psi_l\|^2)^(1/2).
     random_state : int, Generator, RandomState or None
-        Draws the candidates where psi has more than 4,096 points.
+        Draws the candidates if psi has more than 4,096 points.
     callback : callable, optional
         Called with a `linalg.Step` after each step of `Greedy`; True stops.
 
@@ -120,7 +120,7 @@ def compress(
 
     Examples
     --------
-    A density of 500 points by 10, for evaluation fifty times as fast:
+    A density of 500 points compressed to 10, for evaluation fifty times as fast:
 
     >>> import numpy as np
     >>> import mercer as mc
@@ -130,7 +130,7 @@ def compress(
     >>> small.element, bool(small.relative_error < 0.05)
     (<Element of Gaussian(length_scale=1.0) on 10 points in 2 dimensions>, True)
 
-    As few points as it takes for one percent:
+    As few points as are needed for an error of one percent:
 
     >>> small = mc.compress(psi, 100, tol=0.01)
     >>> small.status.name, len(small.element.points) < 20

@@ -1,4 +1,4 @@
-"""Methods of compression: points chosen greedily, as they are or moved."""
+"""Compression methods: points are chosen greedily, and optionally moved."""
 
 from __future__ import annotations
 
@@ -69,16 +69,16 @@ class Compressor(ABC):
 class Greedy(Compressor):
     """Points of the element, chosen greedily as `Pruning` does, and then moved to lower the error.
 
-    All points climb together: |P_z psi|^2 is maximised over all points z at once, coefficients
+    All points move together: |P_z psi|^2 is maximised over all points z at once, with coefficients
     eliminated (variable projection), by L-BFGS. The error is never above that of `Pruning`. With a
-    tolerance, the number of points that it takes is found by bisection, each time dropping points
-    and moving the others. Needs derivatives and vectors.
+    tolerance, the number of points needed is found by bisection, each time dropping points and
+    moving the others. Needs derivatives and vectors.
 
     Parameters
     ----------
     max_iter : int
-        Steps at most, each time that points are moved. After the default 100 little is left to
-        gain.
+        Maximum number of steps each time the points are moved. Beyond the default of 100 little is
+        left to gain.
 
     References
     ----------
@@ -87,7 +87,7 @@ class Greedy(Compressor):
 
     Examples
     --------
-    Two points for a uniform distribution: none of them is one of the sample.
+    Two points for a uniform distribution; neither is in the sample.
 
     >>> import numpy as np
     >>> import mercer as mc
@@ -125,11 +125,11 @@ class Greedy(Compressor):
 class Pruning(Compressor):
     """Points of the element itself, chosen forwards and then pruned backwards.
 
-    First points are taken one by one, each time the one that lowers the error most (orthogonal
+    First, points are added one by one, each time the one that lowers the error most (orthogonal
     matching pursuit), until there are `pool` times as many as asked for. Then they are dropped one
-    by one, each time the one without which the error grows least. If that ends worse than the first
-    points that were taken, those are used. Of more than 4,096 points (fewer for large batches) as
-    many are looked at, drawn at random.
+    by one, each time the one without which the error grows least. If the result is worse than the
+    points that were added first, those are used. If there are more than 4,096 points (fewer for
+    large batches), a random sample of that size is searched.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ class Pruning(Compressor):
         return ChosenPoints(target.points[np.sort(best)], True)
 
     def _size(self, n_points: int) -> int:
-        """Of the pool from which that many points are kept."""
+        """The size of the pool from which that many points are kept."""
         size = int(self.pool * n_points)
         return size if self.pool == 1.0 else max(size, n_points + _LEAST_POOL)
 
@@ -183,7 +183,7 @@ class Pruning(Compressor):
 def forward(target: Target, rows: Array, count: int) -> Iterator[tuple[int, float]]:
     """At most `count` rows one by one, each the one that lowers the error most (matching pursuit).
 
-    With each comes the squared error after it. With d_i the rest of k(x_i, x_i) and r the rest of
+    With each comes the squared error after it. With d_i the residual of k(x_i, x_i) and r that of
     psi, it is argmax sum_l r_l(x_i)^2 / d_i, from a pivoted Cholesky factorisation.
     """
     X = target.points[rows]
@@ -210,7 +210,7 @@ def forward(target: Target, rows: Array, count: int) -> Iterator[tuple[int, floa
 
 
 def backward(target: Target, Z: Any, n_points: int, squared_error: float = 0.0) -> Array:
-    """Which of the points Z to keep, after dropping one by one the one whose loss is least.
+    """Which of the points Z to keep: each time the point whose loss is least is dropped.
 
     Without point i the squared error grows by |B_i|^2 / (W^-1)_ii. Points are dropped until
     `n_points` are left, and then as long as the error squared stays within `squared_error`.

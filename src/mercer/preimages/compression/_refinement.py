@@ -1,4 +1,4 @@
-"""Refinement of a compression: move its points uphill by L-BFGS, coefficients eliminated."""
+"""Refinement of a compression: move its points by L-BFGS, with the coefficients eliminated."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def move_points(
 ) -> MovedPoints:
     """Move the points Z so that they explain more of the target.
 
-    All points move at once. Their units are those in which the Hessian of Gauss and Newton, point
-    by point 2 |B_i|^2 d_x d_y k(z_i, z_i), is the identity, because light points need long steps.
+    All points move at once. Their units are those in which the Gauss-Newton Hessian, point by point
+    2 |B_i|^2 d_x d_y k(z_i, z_i), is the identity, because light points need long steps.
     """
     from scipy.optimize import minimize
 
@@ -44,14 +44,14 @@ def move_points(
     left = max(target.total - best.value, _ROUNDING * target.total)
     weight = np.maximum(best.weight, max(_LIGHT * float(best.weight.mean()), _TINY))
     unit, root = 1.0 / np.sqrt(2.0 * weight)[:, None], _inverse_root(target, Z[-1:])
-    # the first step of SciPy has length one, and should be that of Gauss and Newton
+    # the first step of SciPy has length one, and should be the Gauss-Newton step
     unit = unit * float(np.linalg.norm(best.gradient @ root * unit))
     if not unit.any():
         return MovedPoints(Z, target.total - best.value, 0, False)
     steps, stopped, before = 0, False, best.value
 
     def unexplained(step: Array) -> tuple[float, Array]:
-        """The share of the error that is left, and its gradient; all where there is no value."""
+        """The share of the error that is left, and its gradient; the total where undefined."""
         nonlocal best
         try:
             with np.errstate(over="ignore", invalid="ignore"):
@@ -79,7 +79,7 @@ def move_points(
 
 
 def _inverse_root(target: Target, z: Array) -> Array:
-    """(d_x d_y k(z, z))^(-1/2) of the metric of the feature map; a length where there is none."""
+    """(d_x d_y k(z, z))^(-1/2) of the metric of the feature map; else a length scale."""
     d = z.shape[1]
     own = max(float(engine.diagonal(target.program, z)[0]), _TINY)
     fallback: Array = spread(target.points) / np.sqrt(own) * np.eye(d)

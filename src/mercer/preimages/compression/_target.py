@@ -23,7 +23,7 @@ from mercer.space import Element
 
 _RIDGE = 1e-12  # on the scaled W while points move: keeps coefficients finite where points meet
 DEPENDENT = 1e-13  # of k(z, z): a feature whose distance to the others is smaller is left out
-_INDEFINITE = 1e-6  # of k(z, z): below minus this is no rounding
+_INDEFINITE = 1e-6  # of k(z, z): values below minus this are not rounding
 _EPS = float(np.finfo(np.float64).eps)
 _CANDIDATES = 1 << 24  # values of a batch at candidates that are held at once
 _TRIED = 4096  # candidates, where there are more points
@@ -49,8 +49,8 @@ class ExplainedNorm(NamedTuple):
 class Target:
     """The element to be approximated: a batch with distinct points in float64.
 
-    `compact` explains the same: sum_l |P psi_l|^2 is that of `psi` for every projection P, with no
-    more elements than the coefficients have rank. Both are divided by `scale`, so that no square
+    `compact` is equivalent: sum_l |P psi_l|^2 is that of `psi` for every projection P, with no more
+    elements than the rank of the coefficients. Both are divided by `scale`, so that no square
     overflows; `squared` are |psi_l|^2, `total` their sum.
     """
 
@@ -72,13 +72,13 @@ class Target:
         self.total = float(self.squared.sum())
 
     def candidates(self, n_points: int, rng: np.random.Generator) -> Array:
-        """Rows among which points are looked for: all, or some drawn at random of many."""
+        """The rows among which points are chosen: all, or a random sample if there are many."""
         n = n_rows(self.points)
         most = max(4 * n_points, min(_TRIED, _CANDIDATES // self.compact.coef.shape[1]))
         return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
 
     def values(self, Z: Any) -> Array:
-        """The compact at Z, shape (m, b)."""
+        """The values of `compact` at Z, shape (m, b)."""
         return np.asarray(self.compact.fields(Z).value, dtype=np.float64)
 
     def gram(self, Z: Any) -> tuple[Array, Array]:
@@ -105,7 +105,7 @@ class Target:
         W, length, Z = W[np.ix_(kept, kept)], length[kept], Z[kept]
         F = np.asarray(self.psi.fields(Z).value, dtype=np.float64) / length[:, None]
         coef, rest = np.zeros_like(F), F
-        for _ in range(2):  # once more on what is left, because W may be nearly singular
+        for _ in range(2):  # again on the residual, because W may be nearly singular
             y = solve_triangular(T, rest[place], lower=True)
             coef[place] += solve_triangular(T, y, lower=True, trans=1)
             rest = F - W @ coef
@@ -139,7 +139,7 @@ class Target:
         return ExplainedNorm(Z, value, gradient, weight)
 
     def check_definite(self, left: Array, own: Array) -> None:
-        """Raise where what features leave of others is negative beyond rounding."""
+        """Raise if a squared residual of features is negative beyond rounding."""
         if np.any(left < -_INDEFINITE * np.abs(own)) or np.any(own < 0):
             raise InputError(
                 f"{self.kernel!r} is not positive definite on the points of psi: there is no "
@@ -162,7 +162,7 @@ def _combined_gradients(phi: Element, Z: Array, B: Array) -> Array:
 
 
 def merged(psi: Element) -> Element:
-    """psi with equal points merged; products of thin matrices stay so."""
+    """psi with equal points merged; products of thin matrices are kept as such."""
     psi = Element(psi.kernel, psi.support, _unstacked(psi.coef), psi.batch)
     try:
         return psi.merge()
@@ -183,7 +183,7 @@ def _unstacked(coef: Coef) -> Coef:
 
 
 def _compact(coef: Coef) -> Coef:
-    """Coefficients C with C C' = A A' and fewer columns, where A has more than its rank.
+    """Coefficients C with C C' = A A' and fewer columns, if A has more than its rank.
 
     By A' = Q R: A A' = R' R.
     """

@@ -1,1 +1,1 @@
-"""Pre-image solvers: values that hold settings and no data."""
+"""Pre-image solvers: immutable settings without data."""

@@ -84,7 +84,7 @@ def _scores(problem: Problem, points: Any) -> Array:
 
 
 def _paired_scores(problem: Problem, points: Any) -> Array:
-    """The same, where each element has candidates of its own or another objective."""
+    """The same, if each element has its own candidates or the objective is another one."""
     size, b = n_rows(points), problem.batch
     owners = np.tile(np.arange(b), size)
     points = problem.constraint.project(points[np.repeat(np.arange(size), b)], owners)

@@ -29,8 +29,8 @@ class ClosedForm(Solver):
     X holds the points as rows, P = XX' their inner products, K their Gram matrix, g the
     coefficients of the element. A linear map of feature space is fitted that keeps the inner
     products of the points, |P - K A'A K|^2 / 2 + penalty tr(A'A K), and x is the point whose inner
-    products with the points are, in least squares, those of the image of the element. No
-    iterations, no start, and a batch is one matrix product.
+    products with the points agree best, in least squares, with those of the image of the element.
+    No iterations, no start, and a batch is one matrix product.
 
     It is an approximation: nothing is minimised in feature space. Since X^+ P = X', the pre-image
     is X'g - penalty X^+ K^+ g. With penalty 0 it is the combination X'g of the points: exact for
@@ -82,7 +82,7 @@ class ClosedForm(Solver):
             return X
         name = "ClosedForm with a penalty"
         check_few(len(X), name, "use penalty=0.0, which needs none, or FixedPoint()")
-        with single_threaded_blas():  # factorisations with threads stall on a busy machine
+        with single_threaded_blas():  # multithreaded factorisations stall on a busy machine
             values, vectors = gram_eigenpairs(psi.kernel, X, name)
             keep = values > self.tol * values[-1]
             return self._regularised(X, values[keep], vectors[:, keep])

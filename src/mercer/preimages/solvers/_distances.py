@@ -26,7 +26,7 @@ _EPS = float(np.finfo(np.float64).eps)
 @dataclass(frozen=True)
 @checked(neighbors=optional(positive_int), tol=positive)
 class Distances(Solver):
-    """The point whose distances to the points of psi are those of psi in feature space.
+    """The point whose distances to the points of psi match those of psi in feature space.
 
     For a radial kernel k(x, y) = p(|x - y|^2), the feature of x is as far from the features of the
     points as psi is if and only if
@@ -40,8 +40,8 @@ class Distances(Solver):
         x = m + V S^-1 W' (d0^2 - d^2) / 2.
 
     If psi is the feature of a point in the affine hull of the points this is that point; otherwise
-    an approximation. Where a value gives no distance (out of the range of the profile), the
-    farthest known one of that element is used, 0 above p(0).
+    an approximation. A value above p(0) gives the distance 0. For other values that give no
+    distance (outside the range of the profile), the largest known distance of that element is used.
 
     Parameters
     ----------
@@ -54,13 +54,13 @@ class Distances(Solver):
 
     Notes
     -----
-    Needs a radial positive definite kernel whose profile decreases strictly, and that sees all
-    coordinates.
+    Needs a radial positive definite kernel whose profile decreases strictly, and that depends on
+    all coordinates.
 
     References
     ----------
     J. T. Kwok and I. W. Tsang, The pre-image problem in kernel methods, IEEE Transactions on Neural
-    Networks 15, 2004. Here the profile is inverted numerically, which serves every radial kernel.
+    Networks 15, 2004. Here the profile is inverted numerically, which works for any radial kernel.
 
     Examples
     --------
@@ -155,7 +155,7 @@ class InverseProfile:
 
 
 def _measured(kernel: Kernel, X: Array) -> tuple[Array, Array | None]:
-    """The points as the kernel measures them, Ax, and the matrix back; None where A = I."""
+    """The points Ax that the kernel measures, and the matrix that maps back; None if A = I."""
     maps = kernel.program.maps
     if not maps:
         return X, None
@@ -208,7 +208,7 @@ class Alignment:
     scale : float
         The scale.
     residual : float
-        The root of the sum of squared distances that is left.
+        The root of the sum of squared distances that remain.
 
     Examples
     --------
@@ -236,13 +236,13 @@ def procrustes(A: Any, B: Any, *, scale: bool = False) -> Alignment:
     """Return the R, c and t that minimise sum_i |c a_i R + t - b_i|^2.
 
     R is a rotation or a reflection: with centred points and A'B = U S V', R = U V' and
-    c = tr(S) / |A|^2. What is known by distances alone, such as an embedding, is determined up to
-    such a motion.
+    c = tr(S) / |A|^2. Points known only by their distances, such as an embedding, are determined up
+    to such a motion.
 
     Parameters
     ----------
     A, B : array_like of shape (n, d)
-        Row i of A goes to row i of B.
+        Row i of A is matched with row i of B.
     scale : bool, default=False
         Whether to scale too; otherwise c = 1.
 

@@ -25,9 +25,10 @@ class FixedPoint(IterativeSolver):
     are formed in log space, so that the step is right where every kernel value underflows.
 
     With coefficients of both signs the published iteration may climb, cycle, or divide by zero. The
-    safeguarded one walks along -gradient / \|denominator\|, which is the same step where that is
-    downhill, and less far where the objective would not fall: it is monotone for any signs. Honeine
-    (2024, see `preimage`), equations (15), (16) and (B.5), which Theorem 27 wrongly calls monotone.
+    safeguarded one moves along -gradient / \|denominator\|, which is the same step where that is
+    downhill, and shortens it where the objective would not fall: it is monotone for any signs.
+    Honeine (2024, see `preimage`), equations (15), (16) and (B.5), which Theorem 27 wrongly calls
+    monotone.
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ class FixedPoint(IterativeSolver):
         (`gradient_bound`, for radial kernels), or times the size of its two parts (for others).
     max_iter : int
     safeguard : bool
-        False is the published iteration, for reproductions.
+        False gives the published iteration, to reproduce published results.
 
     Examples
     --------
@@ -68,7 +69,7 @@ class MM(IterativeSolver):
     r"""Minimise a majorant that touches the objective at x, and repeat.
 
     Radial kernels with a convex profile: terms with a_i > 0 lie below their tangent parabolas,
-    those with a_i < 0 are bent by at most c, the sup of the largest eigenvalue of the Hessian of
+    those with a_i < 0 have curvature at most c, the supremum of the largest Hessian eigenvalue of
     the kernel (2 exp(-3/2) / s^2 for the Gaussian), so
 
         x <- x - gradient / (-2 sum_{a_i > 0} a_i k'(u_i) + c sum_{a_i < 0} \|a_i\|).

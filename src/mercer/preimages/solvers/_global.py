@@ -43,20 +43,20 @@ class Global(Solver):
 
     `Status.ESCAPED`: nothing is better than points at infinity by more than the gap.
     `Status.MAX_ITER`: `max_boxes` did not suffice, or points in single precision are too coarse for
-    the gap; the point is the best that was found, and `global_minimum` tells what is proved.
+    the gap; the point is the best that was found, and `global_minimum` reports what is proved.
 
     Parameters
     ----------
     gap : float
-        > 0, relative to scale. Below 1e-12 rounding may forbid a proof.
+        > 0, relative to scale. Below 1e-12 rounding may prevent a proof.
     max_boxes : int
-        Boxes to look at for each element before giving up.
+        Maximum number of boxes for each element.
 
     Notes
     -----
     Every kernel whose profile is recorded can be used, with linear maps and sums and products.
-    Where F is not known to grow at infinity (a kernel that is not positive definite, or that does
-    not see a coordinate well) a `Box` is needed.
+    Where F is not known to grow at infinity (a kernel that is not positive definite, or that hardly
+    depends on a coordinate) a `Box` is needed.
 
     References
     ----------
@@ -90,7 +90,7 @@ class Global(Solver):
         )
 
     def rounded(self, problem: Problem, found: SolverResult, points: Array) -> SolverResult:
-        """The result at rounded points, PROVED only where they are as good to the gap."""
+        """The result at rounded points, PROVED only where they are still within the gap."""
         status = found.status.copy()
         for j in np.flatnonzero(status == Status.PROVED).tolist():
             low, high = _region(problem, j)
@@ -120,7 +120,7 @@ def global_minimum(
     gap : float, default=1e-6
         > 0, the largest difference of the two bounds.
     max_boxes : int, default=500000
-        Where to stop without having reached the gap.
+        Maximum number of boxes for each element.
     region : Box, optional
         As for `preimage`.
     fixed : array_like, optional

@@ -65,9 +65,9 @@ class Newton(IterativeSolver):
     Elsewhere the fixed-point step is taken (radial and inner-product kernels), or eigenvalues are
     replaced by their absolute values. Steps are no longer than one and a half times the kernel's
     own length, so that a search ends in the valley in which it started. Exact on piecewise-linear
-    profiles (Epanechnikov), where it is the fixed point. A d x d matrix per row: for few
-    dimensions. Honeine (2024, see `preimage`), equation (18), and Theorem 16 for Epanechnikov (away
-    from the edge of its window).
+    profiles (Epanechnikov), where it is the fixed point. It forms a d x d matrix per row, so it
+    suits few dimensions. Honeine (2024, see `preimage`), equation (18), and Theorem 16 for
+    Epanechnikov (away from the edge of its window).
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class LBFGS(IterativeSolver):
     tol, max_iter
         As for `FixedPoint`.
     pairs : int
-        Steps that are remembered.
+        Number of steps that are remembered.
 
     Examples
     --------
@@ -147,7 +147,7 @@ class LBFGS(IterativeSolver):
 
     def learn(self, memory: Any, rows: Array, old: State, new: State) -> None:
         """Remember a step if the gradient grew along it; forget all after a failure."""
-        unit = np.exp(np.clip(old.shift - new.shift, -_FAR, _FAR))  # gradients are in exp(shift)
+        unit = np.exp(np.clip(old.shift - new.shift, -_FAR, _FAR))  # units of gradients
         same = bool((unit == 1.0).all())
         if not same:
             for pair in memory:
@@ -178,7 +178,7 @@ class _Pair:
 
 
 def _initial(problem: Problem, state: State, memory: list[_Pair], q: Array) -> Array:
-    """H_0 q: the usual scaling by the newest pair, the length of the fixed-point step without."""
+    """H_0 q: the usual scaling by the newest pair; without one, the fixed-point step's length."""
     scale = np.zeros(len(q))
     used = np.zeros(len(q), dtype=bool)
     if memory:

@@ -32,10 +32,10 @@ _GRID = 10.0 ** np.arange(2.0, -12.5, -0.5)  # penalties that are tried, as shar
 
 @dataclass(frozen=True, eq=False)
 class LinearInverse(Solver):
-    """x = mean + sum_l c_l b_l: the data point of coordinates c in a principal subspace.
+    """x = mean + sum_l c_l b_l: the data point with coordinates c in a principal subspace.
 
     The b_l are those of least squares, b_l = sum_i w_i c_il (x_i - mean) / lambda_l, since the
-    coordinates of the training points are uncorrelated. On a subspace written on the training
+    coordinates of the training points are uncorrelated. On a subspace expanded in the training
     points this is sum_i gamma_i x_i with the coefficients gamma of the element: `ClosedForm`
     without penalty.
 
@@ -107,7 +107,7 @@ class LinearInverse(Solver):
 @dataclass(frozen=True)
 @checked(kernel=optional(an_instance(Kernel)), penalty=optional(positive))
 class LearnedMap:
-    """Kernel ridge regression from feature space to the data: fitted once, then a formula.
+    """Kernel ridge regression from feature space to the data: fitted once, then a closed formula.
 
     With C the coordinates of the features of training points X in a subspace and l a kernel on
     coordinates, the pre-image of an element with coordinates c is
@@ -115,7 +115,7 @@ class LearnedMap:
         x = m + sum_i l(c, c_i) w_i,   w = (L + penalty I)^-1 (X - m),   L_ij = l(c_i, c_j),
 
     with an intercept m that is not penalised, so that shifted data give shifted pre-images. The
-    length scale of l belongs to the subspace, not to the data. What comes back is a regression;
+    length scale of l belongs to the subspace, not to the data. The result is a regression;
     nothing is minimised in feature space.
 
     Parameters
@@ -123,12 +123,11 @@ class LearnedMap:
     kernel : Kernel or None
         The kernel l; None means a Gaussian whose length scale is the median distance of C.
     penalty : float or None
-        Added to the diagonal of L (so it belongs to a sum of squares, not to a mean). None takes
-        the one with the smallest leave-one-out error on a logarithmic grid: with
-        G = (L + penalty I)^-1 and g = G1, the error at a point left out is
-        w_i / (G_ii - g_i^2 / 1'G1). Noise in the training data that
-        the coordinates reflect comes back in the pre-images; a larger penalty, fewer coordinates or
-        clean training points remove it.
+        Added to the diagonal of L (so the loss is a sum of squares, not a mean). None takes the one
+        with the smallest leave-one-out error on a logarithmic grid: with G = (L + penalty I)^-1 and
+        g = G1, the error at a point left out is w_i / (G_ii - g_i^2 / 1'G1). Noise in the training
+        data that the coordinates reflect reappears in the pre-images; a larger penalty, fewer
+        coordinates or clean training points remove it.
 
     References
     ----------
@@ -153,7 +152,7 @@ class LearnedMap:
     def fit(self, plane: Subspace, points: Any = None) -> FittedMap:
         """Learn the map from a subspace back to the data, at most 10,000 points.
 
-        By default these are the distinct points on which the subspace is written.
+        By default these are the distinct points in which the subspace is expanded.
         """
         measured = instance(plane, Subspace, "plane").origin.kernel
         given = plane.directions.support if points is None else points
@@ -244,7 +243,7 @@ class _Ridge:
         return m, weights, float(error)
 
     def best_penalty(self) -> float:
-        """The penalty of the grid with the smallest error, the largest of equals."""
+        """The penalty of the grid with the smallest error; the largest one at ties."""
         top = max(float(self.values[-1]), np.finfo(np.float64).tiny)
         grid = [float(share * top) for share in _GRID]
         errors = map_threads(lambda penalty: self.fit(penalty)[2], grid)
