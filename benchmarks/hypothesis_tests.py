@@ -233,7 +233,7 @@ def _run_transforms(
 
 def _transforms(kernel: mc.Kernel, Z: Array, count: int, *, moved: bool) -> tuple[Contender, float]:
     """Some transforms of random strengths, or of moved points, and how many times that is all."""
-    from mercer.engine.sums._spectral import grid_for
+    from mercer.engine.sums._frequency_grid import grid_for
 
     finufft = importlib.import_module("finufft")
     grid = grid_for(kernel.program, Z.min(axis=0), Z.max(axis=0), _ACCURACY)

@@ -1,7 +1,7 @@
-// Tiles of sums over coordinates, v(x, y) = sum_c f(x_c, y_c), that no matrix product gives.
+// Tiles of sums over coordinates, v(x, y) = sum_c f(x_c, y_c), that are not matrix products.
 //
-// Points are the lanes of vectors, packed coordinate by coordinate; a group of queries is held
-// against each panel of them. Coordinates come in stretches, so that a packed panel stays in the
+// Points are the lanes of vectors, packed coordinate by coordinate; a group of queries is compared
+// with each panel of them. Coordinates come in stretches, so that a packed panel stays in the
 // first-level cache, and long sums of float32 are sums of short ones.
 #pragma once
 
@@ -17,7 +17,7 @@ using mercer::CoordinateTask;
 
 constexpr std::size_t coordinates_at_once = 128;
 
-// f(x, y) added to the sum. Smaller times share is symmetric to the last bit and does not overflow.
+// Adds f(x, y). Smaller number times a share: symmetric to the last bit, and without overflow.
 template <class T, Coordinate KIND>
 [[gnu::always_inline]] inline Vec<T> with_term(Vec<T> sum, Vec<T> x, T number) {
     const Vec<T> y = fill(number);

@@ -1,9 +1,8 @@
-// mercer._core: the border between Python and the compiled kernels.
+// mercer._core: the boundary between Python and the compiled kernels.
 //
-// Everything that comes from Python is checked here; everything behind it trusts its task. Objects
-// hold packed copies of points and coefficients; their methods release the interpreter lock and may
-// be called from several threads at once. Coefficients are shared with the sums that run, so that new
-// ones can be set meanwhile.
+// All input from Python is checked here; the code behind it trusts its task. Objects hold packed copies
+// of points and coefficients; their methods release the interpreter lock and may be called from several
+// threads at once. Running sums share the coefficients, so that new ones can be set meanwhile.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -178,7 +177,7 @@ public:
         }
     }
 
-    // Bounding boxes of blocks of points; only worth while when the points are sorted in space.
+    // Bounding boxes of blocks of points; only worthwhile if the points are sorted in space.
     void set_boxes(Matrix<T> X, double cutoff) {
         require(X.shape(0) == n_ && X.shape(1) == dim_, "other points");
         require_aligned(X);
@@ -232,7 +231,7 @@ public:
             require(pair->shape(1) % panel() == 0 && pair->shape(1) >= Y.shape(0),
                     "pairs must have whole panels of queries");
         }
-        const std::array<Shared, kinds> coef = coef_;  // these stay, whatever is set meanwhile
+        const std::array<Shared, kinds> coef = coef_;  // kept alive, whatever is set meanwhile
         const Shared boxes = boxes_;
         SumTask<T> task{};
         task.points = points();
@@ -327,13 +326,13 @@ template <class T> void require_rows(const Tile<T>& tile) {
             "rows overlap");
 }
 
-// A profile applied to tiles of inner products that BLAS made.
+// A profile applied to tiles of inner products that BLAS has computed.
 class Profile {
 public:
     Profile(std::vector<StepTuple> steps, int result, const std::string& isa)
         : table_(find(isa)), tape_(make_tape(steps, result)) {}
 
-    // Values of the profile; of inner products where there are no norms, else of distances.
+    // Values of the profile: of inner products if there are no norms, else of distances.
     template <class T> void values(Tile<T> tile, Norms<T> rows, Norms<T> columns) const {
         const TransformTask<T> task = task_of<T>(tile, rows, columns);
         if (task.rows == 0 || task.columns == 0) return;

@@ -35,7 +35,7 @@ constexpr int S = MERCER_GROUP;          // points, or columns of coefficients
 constexpr int block = 16 * S;            // points whose weights stay in the first-level cache
 template <class T> constexpr int panel = V * lanes<T>;
 
-// What one group of numbers makes of a panel: sum_k vectors[k][v] * numbers[k][s], in registers.
+// The product of a panel and one group of numbers: sum_k vectors[k][v] * numbers[k][s], in registers.
 template <class T, int COLUMNS> using Sums = Vec<T>[COLUMNS][V];
 
 template <class T, int COLUMNS, Form FORM = Form::dot>
@@ -56,7 +56,7 @@ template <class T, int COLUMNS, Form FORM = Form::dot>
 }
 
 // The variable of the profile between a panel of queries and a group of points, coordinates `from`
-// to `to`: begun with the norms, clipped at the end (rounding may make a distance negative).
+// to `to`: started from the norms, clipped at the end (rounding may make a distance negative).
 template <class T, Form FORM>
 inline void measure(const T* panel_coordinates, const T* panel_norms, const Points<T>& points,
                     std::size_t group, std::size_t from, std::size_t to, T* out) {
@@ -78,8 +78,8 @@ inline void measure(const T* panel_coordinates, const T* panel_norms, const Poin
 }
 
 // Groups of points, panel by panel in `out`. In many dimensions a stretch of coordinates at a time, so
-// that the panel's stay in the first-level cache while the points go by; partial distances wait in
-// `out`.
+// that the panel's coordinates stay in the first-level cache while the points go by; `out` holds the
+// partial distances meanwhile.
 constexpr std::size_t stretch_of_dimensions = 128;
 
 template <class T, Form FORM>
@@ -221,7 +221,7 @@ inline void scale(T* weights, const T* pair, std::size_t stride, std::size_t len
         }
 }
 
-// Points that are worked on for all panels before the next: what fits the second-level cache.
+// Points that are used for all panels before the next: as many as fit the second-level cache.
 template <class T> inline std::size_t stretch_of(const SumTask<T>& task) {
     std::size_t per_point = task.points.dim + 1;
     for (int t = 0; t < kinds; ++t) per_point += task.coef[t].columns;
@@ -247,7 +247,7 @@ template <class T, int ORDER> void sum_order(const SumTask<T>& task) {
     T* weights[kinds];
     for (int t = 0; t < kinds; ++t) weights[t] = carve<T>(scratch, block * panel<T>);
     T* distances = carve<T>(scratch, block * panel<T>);
-    if (ORDER == 0 && !task.coef[3].columns) distances = weights[0];  // nobody asks for them again
+    if (ORDER == 0 && !task.coef[3].columns) distances = weights[0];  // they are not needed again
     // panel by panel: coordinates, norms, box, sums; found again by the same arithmetic
     const std::size_t pc = padded<T>(dim * panel<T>) / sizeof(T);
     const std::size_t pn = padded<T>(panel<T>) / sizeof(T), pb = padded<T>(dim) / sizeof(T);
@@ -305,7 +305,7 @@ template <class T> void sum(const SumTask<T>& task) {
     else sum_order<T, 0>(task);
 }
 
-constexpr std::size_t rows_at_once = 8;  // groups of rows per panel: what the caches hold
+constexpr std::size_t rows_at_once = 8;  // groups of rows per panel: as many as the caches hold
 
 template <class T> std::size_t gram_scratch(const GramTask<T>& task) {
     return padded<T>(task.points.dim * panel<T>) + padded<T>(panel<T>) +

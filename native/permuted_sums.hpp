@@ -14,7 +14,7 @@ namespace MERCER_ISA {
 
 using mercer::PermutedTask;
 
-constexpr std::size_t beside = 8;  // rows side by side; with sixteen they leave the first cache sooner
+constexpr std::size_t beside = 8;  // rows side by side; sixteen would leave the first-level cache sooner
 constexpr std::size_t summed = 1024;  // columns that are summed in float32, then in float64
 typedef float Eight __attribute__((vector_size(beside * sizeof(float))));
 typedef std::int32_t EightIndices __attribute__((vector_size(beside * sizeof(float))));
@@ -39,7 +39,7 @@ inline void interleave(Eight& a, Eight& b) {
 #endif
 }
 
-// Eight rows of n numbers into n columns of eight numbers; by registers where they hold eight.
+// Eight rows of n numbers into n columns of eight numbers; in registers if they hold eight.
 inline void lay_side_by_side(const float* const* rows, std::size_t n, float* out) {
     std::size_t j = 0;
     for (; MERCER_VECTOR_BYTES >= sizeof(Eight) && j + beside <= n; j += beside) {

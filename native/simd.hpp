@@ -2,7 +2,7 @@
 //
 // Written with the vector extensions of GCC and Clang: one source for every instruction set. The
 // including file sets MERCER_VECTOR_BYTES and compiles with the matching flags; contraction to fused
-// multiply-adds is on, nothing else of "fast math" is (infinities and zeros are meant).
+// multiply-adds is on, nothing else of "fast math" is (infinities and zeros have their meaning).
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ template <class To, class From> inline To reinterpret(From v) {
     return out;
 }
 
-// Of two, where one may be NaN: it must be the second, and is what comes out.
+// Of two numbers. If one may be NaN, it must be the second, and is returned.
 template <class T> inline Vec<T> smaller(Vec<T> a, Vec<T> b) { return a < b ? a : b; }
 template <class T> inline Vec<T> larger(Vec<T> a, Vec<T> b) { return a > b ? a : b; }
 
@@ -161,7 +161,7 @@ inline Vec<float> two_to(Vec<float> x) {
 #endif
 
 // log(x) = e log 2 + log(m), m in [sqrt(1/2), sqrt(2)), by the series of atanh in s = (m-1)/(m+1).
-// log(0) = -inf; negative arguments give NaN. Of subnormal ones it stays near that of the smallest
+// log(0) = -inf; negative arguments give NaN. For subnormal ones it stays near that of the smallest
 // normal number.
 template <class T> struct LogConstants;
 template <> struct LogConstants<double> {
@@ -200,7 +200,7 @@ template <class T> inline Vec<T> logarithm(Vec<T> x) {
     const Bits<T> e =
         reinterpret<Bits<T>>(reinterpret<Integers<T>>(bits - C::root_half) >> C::mantissa);
     const Vec<T> m = reinterpret<Vec<T>>(bits - (e << C::mantissa));
-    // the integer e as a number: its low bits beside a large one
+    // the integer e as a number, by way of the low bits of a large one
     const Vec<T> n =
         reinterpret<Vec<T>>(e + reinterpret<Bits<T>>(fill(C::rounding))) - C::rounding;
     const Vec<T> s = (m - T(1)) / (m + T(1));
@@ -210,7 +210,7 @@ template <class T> inline Vec<T> logarithm(Vec<T> x) {
     const T infinity = std::numeric_limits<T>::infinity();
     y = x == T(0) ? fill(-infinity) : y;
     y = x < T(0) ? fill(std::numeric_limits<T>::quiet_NaN()) : y;
-    return x < infinity ? y : x;  // infinity and NaN stay what they are
+    return x < infinity ? y : x;  // infinity and NaN are unchanged
 }
 
 #ifndef __AVX512F__

@@ -1,4 +1,4 @@
-// What AVX-512 does better with its own instructions: exponentials and powers.
+// Exponentials and powers, which AVX-512 does better with its own instructions.
 //
 // Scaling by powers of two, exponents and mantissas are single instructions, and a table of sixteen
 // fits one or two registers. 2^y = 2^n 2^r with n a multiple of 1/16, whose fraction is looked up,
@@ -42,8 +42,8 @@ alignas(64) constexpr float logarithms_f[16] = {
     0x1.aa708ep-1f, 0x1.c3e9cap-1f, 0x1.dc899ep-1f, 0x1.f45e06p-1f};
 
 // A rounding shift leaves sixteen times n in the low bits of t; scaling takes the floor of n. The
-// result is 0 below the smallest normal number, infinity above the largest. Of a minimum with NaN
-// the second operand comes out.
+// result is 0 below the smallest normal number, infinity above the largest. A minimum with NaN
+// returns the second operand.
 inline Vec<double> sixteenth_power(Vec<double> t) {
     return _mm512_permutex2var_pd(_mm512_load_pd(powers_d), _mm512_castpd_si512(t),
                                   _mm512_load_pd(powers_d + 8));

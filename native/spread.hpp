@@ -89,7 +89,7 @@ template <int Dim, int Order, class T> inline std::size_t spread_in(const Spread
     return outside;
 }
 
-// Returns how many coordinates were outside of the grid (or not numbers); those rows are misplaced.
+// Returns how many coordinates were outside the grid (or NaN); those rows are misplaced.
 template <class T> inline std::size_t spread(const SpreadTask<T>& task) {
     const bool few = task.order == 4;
     switch (task.dim) {

@@ -1,7 +1,8 @@
 // Gap-weighted subsequences of sequences of letters: values of pairs, or explicit features.
 //
-// A subsequence of `length` letters weighs decay^(last place - first place + 1). Both ways follow the
-// same recursion: what ends by a place decays by one step, and is continued by the letter there.
+// A subsequence of `length` letters has the weight decay^(last place - first place + 1). Both methods
+// follow the same recursion: subsequences found so far decay by one step at each place, and are
+// continued by the letter there.
 #pragma once
 
 #include <algorithm>
@@ -18,11 +19,11 @@ using mercer::PairTask;
 using mercer::Poll;
 using mercer::Sequences;
 
-// letters of the row that go along the column at once: what the registers hold
+// letters of the row that go along the column at once: as many as the registers hold
 constexpr int rows_together = MERCER_VECTOR_BYTES == 64 ? 3 : 2;
 constexpr double largest_growth = 1e100;
 
-// Asks now and then whether to go on.
+// Checks now and then whether to continue.
 class Pacer {
 public:
     explicit Pacer(const Poll& poll) : poll_(poll) {}
@@ -42,7 +43,7 @@ inline std::size_t length_of(const Sequences& x, std::size_t i) {
     return static_cast<std::size_t>(x.start[i + 1] - x.start[i]);
 }
 
-// Letters of one sequence into one lane; beyond its end, and for letters < 0, what matches nothing.
+// Packs one sequence into one lane; beyond its end, and for letters < 0, with what matches nothing.
 inline void pack_lane(const Sequences& x, std::size_t i, int lane, std::size_t places, double none,
                       double* to) {
     const std::int32_t* letters = x.letters + x.start[i];
@@ -51,11 +52,11 @@ inline void pack_lane(const Sequences& x, std::size_t i, int lane, std::size_t p
         to[j * lanes<double> + lane] = j < length && letters[j] >= 0 ? letters[j] : none;
 }
 
-// The kernel, over decay^(length + 1), of one pair of sequences per lane.
+// The kernel divided by decay^(length + 1), of one pair of sequences per lane.
 //
 // sums[j][k] holds, scaled by decay^-i, the weight of the common subsequences of k + 1 letters that
 // end at place j of the column and at a place before i of the row. `before` is its decaying prefix
-// sum along j; where the letters match, it is what a subsequence of one letter more continues.
+// sum along j; where the letters match, subsequences of one more letter continue it.
 template <int Known>
 inline Vec<double> pair_lanes(const double* row, std::size_t row_places, const double* column,
                               std::size_t column_places, int levels, double decay, double* sums,
@@ -160,7 +161,7 @@ inline std::size_t feature_scratch(const FeatureTask& task) {
     return all * sizeof(double);
 }
 
-// Scaled by decay^-places, what is open does not decay: a letter only adds what it continues.
+// Scaled by decay^-places, open subsequences do not decay: a letter only adds those it continues.
 inline void features(const FeatureTask& task) {
     const int given = task.given;
     const std::size_t range = task.last - task.first;

@@ -96,7 +96,7 @@ inline void apply(const Step& s, const Slots<T, ORDER>& t, std::size_t count) {
     const T a = static_cast<T>(s.a);
     Step step = s;
     step.op = OP;  // a constant for the compiler: one loop per function
-    T *x[ORDER + 1], *out[ORDER + 1];  // copies, which what is stored cannot change
+    T *x[ORDER + 1], *out[ORDER + 1];  // copies, which the stores cannot change
     for (int k = 0; k <= ORDER; ++k) { x[k] = t.at[s.x][k]; out[k] = t.at[s.out][k]; }
     for (std::size_t i = 0; i < count * lanes<T>; i += lanes<T>) {
         const Three<T> r = unary<T, ORDER>(step, inner * load(x[0] + i) + b);
@@ -162,7 +162,7 @@ inline void run(const Tape& tape, const Slots<T, ORDER>& t, std::size_t count) {
     }
 }
 
-// The value alone, in place: one step on everything at once, several on a few vectors at a time.
+// The value alone, in place: a single step on all vectors at once, several on a few at a time.
 template <class T> inline void evaluate(const Tape& tape, T* u, std::size_t count) {
     constexpr std::size_t few = 24;  // of each slot
     if (tape.count == 1 && tape.steps[0].out == tape.result) {

@@ -13,7 +13,7 @@ enum class Op : int {
     exponential, // exp(a x + b)
     logarithm,   // log(a x + b)
     power,       // (a x + b)^p
-    large_power, // the same, for a p by which errors of a quick logarithm would be multiplied
+    large_power, // the same, for p so large that it would amplify the errors of a quick logarithm
     root,        // sqrt(a x + b)
     inverse,     // 1 / (a x + b)
     inverse_root,// (a x + b)^(-1/2)

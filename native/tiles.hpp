@@ -1,4 +1,4 @@
-// A pass over tiles of inner products that BLAS made: the profile.
+// The profile, in one pass over tiles of inner products that BLAS has computed.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace MERCER_ISA {
 
 using mercer::TransformTask;
 
-// The variable of the profile for a part of a row of inner products; what is beyond is zero.
+// The variable of the profile for a part of a row of inner products, padded with zeros.
 template <class T>
 inline std::size_t variable(const TransformTask<T>& task, std::size_t row, std::size_t first,
                             std::size_t length, T* u) {
@@ -32,7 +32,7 @@ inline std::size_t variable(const TransformTask<T>& task, std::size_t row, std::
     return vectors;
 }
 
-// A tile of inner products to values of the profile, in place; distances need the norms as well.
+// Turns inner products into values of the profile, in place; distances need the norms as well.
 template <class T> void transform(const TransformTask<T>& task) {
     constexpr std::size_t piece = 192 * lanes<T>;  // stays in the first-level cache
     alignas(64) T u[piece];

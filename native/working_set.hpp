@@ -1,7 +1,7 @@
 // The dual problem of support vector machines on a few variables: two of them move at a time.
 //
 // Minimise 1/2 b'Mb + l'b for lower <= b <= upper, where the sum of b over each group of variables is
-// kept. With g = Mb + l the best pair of a group is found by second-order selection: i has the
+// fixed. With g = Mb + l the best pair of a group is found by second-order selection: i has the
 // smallest g among those that may rise, j promises the largest decrease among those that may fall.
 // Without groups one variable moves at a time.
 #pragma once
@@ -52,7 +52,7 @@ struct Best {
     }
 };
 
-// The same of many, a vector at a time.
+// The same for many scores, a vector at a time.
 struct Largest {
     Vec<double> scores = fill(-infinity), where{};
     Best rest;
@@ -74,7 +74,7 @@ template <class V> inline V at_least_flat(V curvature) {
     return curvature > smallest_curvature ? curvature : V{} + smallest_curvature;
 }
 
-// Among the variables of a group: -g of the one to rise, and g of the one to fall, that violate most.
+// In a group: -g of the variable to rise, and g of the one to fall, that violate optimality most.
 struct Extremes {
     Best rise, fall;
 };

@@ -189,7 +189,7 @@ class RowsEstimator(KernelEstimator):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SubspaceEstimator(RowsEstimator):
-    """What KernelPCA, KernelDenoiser and KernelNovelty share."""
+    """What estimators share that may be fitted on landmarks."""
 
     n_landmarks: int | None = None
     rule: str = "uniform"

@@ -232,7 +232,7 @@ class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
 
     @by_pieces(dtype=np.intp)
     def predict(self, X: Any) -> Any:
-        """Return the number of the mode that each row climbs to, -1 for none of them.
+        """Return the number of the cluster of each row, -1 for none of them.
 
         Parameters
         ----------

@@ -109,7 +109,7 @@ def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> st
 
 
 def as_text(cell: Cell) -> str:
-    """Text as it is (without bars, which end a cell), numbers with four digits."""
+    """Text as it is (bars are escaped, because they end a cell), numbers with four digits."""
     if isinstance(cell, str):
         return cell.replace("|", "\\|")
     if isinstance(cell, int) or math.isinf(cell):

@@ -32,7 +32,7 @@ def rejections(
 ) -> dict[str, list[float]]:
     """Return the share of `n` data sets of each design with p <= level, for each level.
 
-    `counts` holds what is known already, and is added to; `save` is called every few seconds and
+    `counts` holds what is known already, and is added to; `save` is called every 20 seconds and
     after each design.
     """
     for name, pvalue in tracked(list(designs.items()), "simulations"):

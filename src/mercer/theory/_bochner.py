@@ -15,7 +15,7 @@ from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Kernel
 from mercer.kernels._parameters import callable_function
 
-_OCTAVES = 80  # frequencies 2^-80 to 2^80 are looked at ...
+_OCTAVES = 80  # frequencies 2^-80 to 2^80 are examined ...
 _STEPS = 64  # ... at this many points per octave, before anything is integrated
 _NEGLIGIBLE = 60.0  # octaves e^-60 below the largest are not integrated
 _LEAST_DENSITY = math.log(1e-290)  # below, doubles have no digits left
@@ -40,7 +40,7 @@ class BochnerNorm:
         The norm; inf for a function outside the space, NaN where that is undecided.
     error : float
         An estimate of the error of `value`: that of the quadrature plus the part beyond the
-        frequencies that were looked at.
+        frequencies that were examined.
     inside : bool or None
         Whether the function is in the space; None where it is undecided.
     reason : str
@@ -82,8 +82,8 @@ def bochner_norm(
     transform : callable
         F. For dim = 1 it takes an array of frequencies of either sign, for dim > 1 an array of
         lengths |w| (f must be radial then); it returns an array of the same shape, real or complex.
-        It must be accurate relative to itself: rounding errors of size 1e-17 are not in the space
-        of a Gaussian, and will be found out.
+        It must have a small relative error: rounding errors of size 1e-17 are not in the space
+        of a Gaussian, and will be detected.
     dim : int
     breaks : sequence of float
         Frequencies > 0 where F jumps or has a narrow peak. Peaks narrower than a hundredth of
@@ -91,14 +91,15 @@ def bochner_norm(
 
     Notes
     -----
-    Whether the integral converges is read off frequencies 2^-80 to 2^80. Where the integrand is a
-    power at the end of them, it is the slope of the logarithm of its integral over octaves, fitted
-    to the last two runs of eight: below -0.1 in both it converges, above -0.01 in both it diverges,
-    anything else is undecided. Where Lambda falls faster than any power and below 1e-290 (Gaussian,
-    inverse multiquadric), it is the slope of log |F|^2 over that of log Lambda in the last octave
-    before that: above 1.03, also if it goes on falling as it did, the integral converges; below
-    0.97 and not rising it diverges; anything else is undecided. A function whose transform changes
-    its law beyond these ranges cannot be told from one whose does not.
+    Convergence is judged from frequencies 2^-80 to 2^80. If the integrand is a power at the end of
+    that range, by the slope of the logarithm of its integral over octaves, fitted to the last two
+    runs of eight: below -0.1 in both the integral converges, above -0.01 in both it diverges,
+    anything else is undecided. If Lambda falls faster than any power and below 1e-290 (Gaussian,
+    inverse multiquadric), by the slope of log |F|^2 divided by that of log Lambda in the last
+    octave before that: above 1.03, even if it keeps falling as it did, the integral converges;
+    below 0.97 and not rising it diverges; anything else is undecided. A function whose transform
+    changes its behaviour beyond these ranges cannot be distinguished from one whose transform does
+    not.
 
     Oscillating transforms of functions at the edge of smoothness (elements of a Laplace kernel)
     are integrated up to a budget of points; `error` says how well.
@@ -118,7 +119,7 @@ def bochner_norm(
     >>> round(found.value, 8), found.inside
     (1.0, True)
 
-    A Gaussian bump narrower than 1 / sqrt(2) of a Gaussian kernel is not in its space.
+    A Gaussian narrower than 1 / sqrt(2) times the Gaussian kernel is not in its space.
 
     >>> bump = lambda w: np.exp(-0.5 * (0.6 * w) ** 2)
     >>> mc.theory.bochner_norm(mc.Gaussian(1.0), bump).value

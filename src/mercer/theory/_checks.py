@@ -33,11 +33,11 @@ def in_range(formula: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def real_function(f: Any, name: str) -> Callable[[Any], float]:
-    """f, with its values checked: single numbers, maybe infinite."""
+    """f, with its values checked: single numbers, possibly infinite."""
     _check_callable(f, name)
 
     def checked(x: Any) -> float:
-        with np.errstate(over="ignore", invalid="ignore"):  # the value says so
+        with np.errstate(over="ignore", invalid="ignore"):  # the value shows it
             value = as_numbers(f(x), f"{name}(x)")
         if value.ndim or np.isnan(value):
             got = f"an array of shape {value.shape}" if value.ndim else "NaN"
@@ -52,7 +52,7 @@ def array_function(f: Any, name: str, axes: int = 1) -> Callable[[Array], Array]
     _check_callable(f, name)
 
     def checked(x: Array) -> Array:
-        with np.errstate(over="ignore", invalid="ignore"):  # the value says so
+        with np.errstate(over="ignore", invalid="ignore"):  # the value shows it
             value = as_numbers(f(x), f"{name}(x)")
         if value.shape != (len(x),) * axes or np.isnan(value).any():
             got = "NaN" if np.isnan(value).any() else f"shape {value.shape}"

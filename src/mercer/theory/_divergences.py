@@ -24,12 +24,12 @@ def f_divergence(f: Callable[[Array], Array], p: Any, q: Any, *, slope: float = 
     Parameters
     ----------
     f : callable
-        On arrays of ratios >= 0.
+        Applied to arrays of ratios >= 0.
     p, q : array_like of shape (m,)
         Probabilities.
     slope : float
-        The limit of f(t) / t for large t: the cost of what P has where Q has nothing. The default
-        is infinity.
+        The limit of f(t) / t for large t: the cost of mass of P where Q has none. The default is
+        infinity.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def f_divergence(f: Callable[[Array], Array], p: Any, q: Any, *, slope: float = 
     outside = float(p[~on].sum())
     if not callable(f):
         raise InputError(f"f must be a function, got {type(f).__name__}")
-    with np.errstate(over="ignore"):  # an infinite divergence is one
+    with np.errstate(over="ignore"):  # the divergence may be infinite
         values = as_numbers(f(p[on] / q[on]), "f(p / q)")
         if values.shape not in ((), q[on].shape) or np.isnan(values).any():
             raise InputError("f must give a number for each ratio p / q; at 0, take its limit")
@@ -75,7 +75,7 @@ def total_variation(p: Any, q: Any) -> float:
 def kl_divergence(p: Any, q: Any) -> float:
     """KL(P, Q) = sum_i p_i log(p_i / q_i), Kullback and Leibler's; f(t) = t log t.
 
-    Infinite if P has an atom that Q has not. Pinsker: TV^2 <= KL / 2.
+    Infinite if P has an atom that Q does not have. Pinsker: TV^2 <= KL / 2.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def hellinger(p: Any, q: Any) -> float:
 def chi_square_divergence(p: Any, q: Any) -> float:
     """chi^2(P, Q) = sum_i (p_i - q_i)^2 / q_i, Pearson's; f(t) = (t - 1)^2.
 
-    Infinite if P has an atom that Q has not. KL <= log(1 + chi^2).
+    Infinite if P has an atom that Q does not have. KL <= log(1 + chi^2).
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def largest_power(p: Any, q: Any, n: int, level: float = 0.05) -> float:
     n : int
         >= 1, rows of the sample.
     level : float, default=0.05
-        Of the test, in [0, 1].
+        The level of the test, in [0, 1].
 
     Examples
     --------

@@ -33,8 +33,8 @@ class MercerExpansion:
 
     lam_j = sqrt(2a / A) B^j,  e_j(x) = exp(-(c - a) x^2) H_j(sqrt(2c) x) / sqrt(2^j j! sqrt(a/c));
 
-    in more dimensions products of these, by falling eigenvalue. From a sample, and for any kernel,
-    `mercer.linalg.nystrom` does it.
+    in more dimensions the terms are products of these, by decreasing eigenvalue. For any kernel,
+    `mercer.linalg.nystrom` does this from a sample.
 
     Parameters
     ----------

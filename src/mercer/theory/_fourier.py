@@ -1,7 +1,7 @@
 """Fourier series on the circle: inner products, norms and MMD from coefficients.
 
 With k(x, y) = sum_l khat_l exp(2 pi i l (x - y) / period) a function f with coefficients fhat_l is
-in the space of k where sum |fhat_l|^2 / khat_l is finite, and <f, g> = sum fhat_l conj(ghat_l) /
+in the space of k if sum |fhat_l|^2 / khat_l is finite, and <f, g> = sum fhat_l conj(ghat_l) /
 khat_l. Arrays of coefficients hold l = -L, ..., L in this order.
 """
 
@@ -41,7 +41,7 @@ def fourier_coefficients(
     """Return fhat_l = (1 / period) int f(x) exp(-2 pi i l x / period) dx for |l| <= n_terms.
 
     By the mean over N equally spaced points of one period: exact, to rounding, for trigonometric
-    polynomials of degree below N - n_terms; the error is of the order N^-s for functions of s
+    polynomials of degree below N - n_terms; the error is of the order N^-s for functions with s
     derivatives, and 1 / N at a jump.
 
     Parameters
@@ -53,7 +53,7 @@ def fourier_coefficients(
     period : float, default=2 pi
         > 0.
     start : float, default=0.0
-        The function is read on [start, start + period).
+        The function is evaluated on [start, start + period).
     n_points : int, optional
         N > 2 n_terms; by default 8 n_terms, and at least 256.
 
@@ -263,8 +263,8 @@ def fourier_mmd(kernel: Circular, phi_P: Any, phi_Q: Any) -> float:
     """Return the squared MMD of two distributions, sum_l khat_l |phi_P,l - phi_Q,l|^2.
 
     Here phi_l = E exp(-2 pi i l x / period), not a Fourier coefficient of the density, which is
-    smaller by the factor `period`. Coefficients beyond those given count as equal; what that leaves
-    out is at most 4 sum_{|l| > L} khat_l.
+    smaller by the factor `period`. Coefficients beyond those given count as equal, and the error of
+    that is at most 4 sum_{|l| > L} khat_l.
 
     Parameters
     ----------
@@ -296,7 +296,7 @@ def fourier_mmd(kernel: Circular, phi_P: Any, phi_Q: Any) -> float:
 
 
 def finite_values(function: Callable[[Array], Any], x: Array, name: str) -> Array:
-    """What a function of the caller returns for the rows of x, checked."""
+    """The values of a user's function at the rows of x, checked."""
     values = np.asarray(callable_function(function, name)(x))
     kind = values.dtype.kind
     if values.shape != (len(x),) or kind not in "biufc" or not np.isfinite(values).all():

@@ -29,7 +29,7 @@ class Membership:
     reason : str
         The rule that decided.
     is_exact : bool
-        Whether the answer is a proof; else it continues the trend of the last octaves.
+        Whether the answer is a proof; else it extrapolates the trend of the last octaves.
     log_partial_norms : array of shape (L + 1,)
         log sum_{|l| <= m} |fhat_l|^2 / khat_l for m = 0, ..., L, which cannot overflow.
     exponent : float
@@ -60,11 +60,11 @@ class Membership:
 def membership(
     kernel: Circular, coefficients: Callable[[Array], Any] | Any, n_terms: int | None = None
 ) -> Membership:
-    """Say whether sum_l |fhat_l|^2 / khat_l is finite, that is whether f is in the space of k.
+    """Decide if sum_l |fhat_l|^2 / khat_l is finite, that is, if f is in the space of k.
 
-    An array is all there is of a trigonometric polynomial, and the answer is exact. Of a function
-    l -> fhat_l only |l| <= n_terms are seen, which proves nothing about a series: the answer
-    continues a trend. With T_j the sum of the terms of 2^j <= |l| < 2^(j+1) and
+    An array holds all coefficients of a trigonometric polynomial, so the answer is exact. Of a
+    function l -> fhat_l only |l| <= n_terms are evaluated, which proves nothing about a series: the
+    answer extrapolates a trend. With T_j the sum of the terms of 2^j <= |l| < 2^(j+1) and
     p_j = 1 - log2(T_(j+1) / T_j), which is p for terms l^-p, f is
 
     - inside if the last three p_j are at least 1.5,
@@ -72,8 +72,8 @@ def membership(
     - undecided otherwise: between lie the powers near l^-1, and 1 / (l log l), which diverges.
 
     If the coefficients are zero from some l on, it is undecided, unless they underflowed; then the
-    octaves before count. Source: Sakulwongtana, Definition 2.2.3 and Remark 29; Rudi and Gaillard
-    2021, section 2.
+    octaves before that are used. Source: Sakulwongtana, Definition 2.2.3 and Remark 29; Rudi and
+    Gaillard 2021, section 2.
 
     Parameters
     ----------

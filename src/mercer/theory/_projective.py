@@ -49,25 +49,25 @@ class ProjectiveConditions:
 
     @property
     def holds(self) -> bool:
-        """Whether none does."""
+        """Whether all conditions hold."""
         return not self.violated
 
 
 def projective_conditions(kernel: Kernel, largest: float = 10.0) -> ProjectiveConditions:
     """Check f(t) >= 0, f'(t) >= 0 and f'(t) + t f''(t) >= 0 for k(x, y) = f(<x, y>), t >= 0.
 
-    Positive definiteness needs all three; together they do not suffice (t - t^2 + t^3 has them and
-    is no kernel). In all dimensions at once a power series without negative coefficients does.
-    Source: Honeine 2024, Propositions 20 and 21.
+    Positive definiteness needs all three; together they do not suffice (t - t^2 + t^3 satisfies
+    them and is not a kernel). A power series without negative coefficients suffices, in all
+    dimensions. Source: Honeine 2024, Propositions 20 and 21.
 
     Parameters
     ----------
     kernel : Kernel
         A profile of one inner product, with derivatives.
     largest : float
-        The largest t > 0 to look at: for kernels on a ball of radius r, r^2. Minima are sought on
-        an even grid of 1,001 points and a geometric one towards zero, then by zooming in four
-        times. Values that overflow, or do not exist at t = 0, are left out.
+        The largest t > 0 to check: r^2 for kernels on a ball of radius r. Minima are searched on an
+        even grid of 1,001 points and a geometric one towards zero, then by zooming in four times.
+        Values that overflow, or do not exist at t = 0, are left out.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def _laws(kernel: Kernel, t: Array) -> Array:
 
 
 def _least(kernel: Kernel, law: int, t: Array, values: Array) -> tuple[float, float]:
-    """The smallest value of one law and where it is; what is not a number is left out."""
+    """The smallest value of one law and where it is; NaN is left out."""
     least, at = np.inf, float(t[0])
     for _ in range(_ZOOMS + 1):
         known = np.where(np.isnan(values), np.inf, values)

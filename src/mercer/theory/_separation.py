@@ -1,4 +1,4 @@
-"""Which kernels tell all distributions apart, and two distributions for those that do not.
+"""Characteristic and universal kernels, and counterexamples for kernels that are not.
 
 A kernel is split into terms k_1 + k_2 + ..., each a function of some combinations Mx of the
 coordinates times a polynomial of x of some degree m. If Mv = 0, the difference of order m + 1 along
@@ -27,7 +27,7 @@ _LARGEST_DEGREE = 10_000  # a witness has more points than that
 
 @dataclass(frozen=True, eq=False)
 class Witness:
-    """Two distributions on finitely many points that a kernel embeds at the same place.
+    """Two distributions on finitely many points with equal embeddings.
 
     Attributes
     ----------
@@ -52,15 +52,15 @@ class Witness:
 
 @dataclass(frozen=True, eq=False)
 class Separation:
-    """Whether a kernel has a property, why, and a counterexample if it has not.
+    """Whether a kernel has a property, why, and a counterexample if it does not.
 
     Attributes
     ----------
     holds : bool or None
-        None where it is not known.
+        None if it is not known.
     reason : str
     witness : Witness or None
-        Two distributions with equal embeddings; None where the property holds, is not known, or no
+        Two distributions with equal embeddings; None if the property holds, is not known, or no
         finite example can be given.
 
     Examples
@@ -78,17 +78,17 @@ class Separation:
 def is_characteristic(kernel: Kernel, dim: int) -> Separation:
     """Whether different distributions on R^dim always have different mean embeddings.
 
-    For a stationary kernel that is so exactly if its spectral measure has the whole space as its
-    support. True rests on that support, or on `Flags.characteristic`. False comes with a `Witness`
-    for polynomials and for kernels, or sums of kernels, that are blind to some direction; it comes
-    without one for kernels whose flag says so and for spectral densities that vanish on an
-    interval, where every witness has infinitely many points. Source: Sakulwongtana, Definition
-    2.5.8 and Corollaries 2.5.2 and 2.5.3.
+    A stationary kernel is characteristic exactly if the support of its spectral measure is the
+    whole space. True is based on that support, or on `Flags.characteristic`. False comes with a
+    `Witness` for polynomials and for kernels, or sums of kernels, that do not depend on some
+    direction; it comes without one for kernels whose flag is False and for spectral densities that
+    vanish on an interval, where every witness has infinitely many points. Source: Sakulwongtana,
+    Definition 2.5.8 and Corollaries 2.5.2 and 2.5.3.
 
     Parameters
     ----------
     kernel : Kernel
-        On vectors; sums, products and transforms are looked into.
+        A kernel on vectors; sums, products and transforms are taken apart.
     dim : int
         The number of columns of the points.
 
@@ -131,7 +131,7 @@ def is_characteristic(kernel: Kernel, dim: int) -> Separation:
 
 
 def is_universal(kernel: Kernel, dim: int) -> Separation:
-    """Whether elements come as near as one likes to any continuous function on any compact set.
+    """Whether elements approximate every continuous function on every compact set to any accuracy.
 
     Decided as in `is_characteristic`, with the same references. Two distributions with equal
     embeddings are a witness here, too: the integral against their difference is zero for all
@@ -140,9 +140,9 @@ def is_universal(kernel: Kernel, dim: int) -> Separation:
     Parameters
     ----------
     kernel : Kernel
-        Of points that are vectors.
+        A kernel on vectors.
     dim : int
-        Their number of columns, >= 1.
+        The number of columns of the points, >= 1.
 
     Examples
     --------
@@ -174,7 +174,7 @@ class _Term:
 
 
 def _by_terms(kernel: Kernel, dim: int) -> Separation | None:
-    """What the structure of the kernel decides, of both properties alike."""
+    """What the structure of the kernel implies, for both properties alike."""
     instance(kernel, Kernel, "kernel")
     if not kernel.domain.is_vector:
         raise InputError(f"{kernel!r} has points that are not vectors")
@@ -244,7 +244,7 @@ def _fills_spectrum(kernel: Kernel) -> bool:
     flags = kernel.flags
     if kernel.program.variables != (Distance(),) or not flags.is_positive_definite:
         return False
-    # a mixture of Gaussians that is no constant (those have degree 0) holds one of positive width
+    # a mixture of Gaussians that is not constant (degree 0) contains one of positive width
     return bool(flags.characteristic or flags.completely_monotone)
 
 
@@ -264,7 +264,7 @@ def _blind_direction(M: Array, dim: int) -> Array | None:
 def _witness(
     kernel: Kernel, terms: list[_Term], directions: list[Array], dim: int
 ) -> Witness | None:
-    """The parts of a signed measure that annihilates every term, where the kernel takes them."""
+    """The parts of a signed measure that annihilates every term, where the kernel accepts them."""
     common = _blind_direction(np.vstack([t.matrix for t in terms]), dim)
     if common is not None:
         factors = [(common, max(t.degree for t in terms))]

@@ -27,8 +27,8 @@ def shadow(kernel: Kernel) -> Kernel:
         g: a Gaussian, Laplace, Matern, rational quadratic, inverse multiquadric or uniform kernel,
         or a sum, a positive multiple or a `transform` of such.
 
-        An `UnavailableError` is raised if the integral diverges, or the shadow is no kernel of the
-        library.
+        An `UnavailableError` is raised if the integral diverges, or the shadow is not a kernel of
+        the library.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def _shadow(kernel: Kernel) -> Kernel:
 
 
 def _times(factor: float, kernel: Kernel) -> Kernel:
-    """A multiple, with constants in front taken together."""
+    """A multiple, with leading constants combined."""
     if isinstance(kernel, Product) and isinstance(kernel.left, Constant):
         return _times(factor * kernel.left.value, kernel.right)
     return kernel if factor == 1.0 else factor * kernel

@@ -16,7 +16,7 @@ from mercer.theory._fourier import finite_values
 
 
 class SpectralMMD(NamedTuple):
-    """A squared MMD by random frequencies, and its standard error.
+    """A squared MMD estimated from random frequencies, and its standard error.
 
     Attributes
     ----------
@@ -44,17 +44,17 @@ def spectral_mmd(
 
     Lambda is the spectral measure of the kernel, k(x, y) = int exp(-i <w, x - y>) dLambda(w), and
     phi_P(w) = E exp(-i <w, x>). The integral is a mean over frequencies drawn from Lambda: for
-    distributions whose characteristic function is known, where no sample is at hand. For samples
+    distributions with a known characteristic function, when no sample is available. For samples
     `mmd(..., estimator="biased")` is the same number without the error.
 
     Parameters
     ----------
     kernel : Kernel
-        Of x - y, with a spectral measure.
+        A function of x - y, with a spectral measure.
     P, Q : callable or array_like of shape (n, d)
         Characteristic functions, from frequencies of shape (m, d) to m complex numbers; or points.
     dim : int, optional
-        d; needed where neither P nor Q is a sample.
+        d; needed if neither P nor Q is a sample.
     n_frequencies : int, default=4096
         The error falls like one over its square root.
     random_state : int, Generator, RandomState or None

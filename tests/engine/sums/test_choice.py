@@ -12,7 +12,7 @@ import mercer as mc
 from mercer import engine
 from mercer.engine import Dense, LowRank, Matrix, SingleFeatures, Stacked, _compiled
 from mercer.engine.sums import _blocked, _choice, _native, _spectral
-from mercer.engine.sums._spectral import finufft as find_finufft
+from mercer.engine.sums._frequency_grid import finufft as find_finufft
 from tests.engine.isas import compiled
 from tests.engine.sums.test_spectral import finufft
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import mercer as mc
-from mercer.engine.sums._spectral import SpectralSum, grid_for
+from mercer.engine.sums._frequency_grid import grid_for
+from mercer.engine.sums._spectral import SpectralSum
 from tests.engine.sums.test_spectral import KERNELS, at_zero, finufft
 
 pytestmark = finufft

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 import mercer as mc
 from mercer import engine
 from mercer.engine import Dense, LowRank, Matrix, Scales, Stacked
-from mercer.engine.sums import _spectral
+from mercer.engine.sums import _frequency_grid
 from mercer.engine.sums._spectral import modes_worth_while
 
-finufft = pytest.mark.skipif(_spectral.finufft() is None, reason="finufft is not installed")
+finufft = pytest.mark.skipif(_frequency_grid.finufft() is None, reason="finufft is not installed")
 pytestmark = finufft
 
 ROTATED = np.array([[0.9, -0.4, 0.3], [0.1, 0.8, -0.5], [0.3, 0.2, 1.1]])

@@ -9,7 +9,7 @@ import mercer as mc
 from mercer.engine._compiled import core, instruction_set
 from mercer.engine._sizes import column_range
 from mercer.engine.sums import _spectral, _spread
-from mercer.engine.sums._spectral import grid_for
+from mercer.engine.sums._frequency_grid import grid_for
 from mercer.engine.sums._spread import SplineGrid, _aliases, spline_grid, spread_modes
 from mercer.exceptions import InputError
 

@@ -31,7 +31,7 @@ from mercer.engine.pairs._tiles import mapped_points
 from mercer.engine.programs._float_range import fits_float32, profile_needs_float64
 from mercer.engine.programs._maps import apply_all
 from mercer.engine.programs._program import Distance, Program
-from mercer.engine.sums._spectral import finufft
+from mercer.engine.sums._frequency_grid import finufft
 from mercer.exceptions import InputError, MercerWarning
 
 _SUM_DIMENSIONS = 1000  # above it the accumulators of a gradient exceed the cache

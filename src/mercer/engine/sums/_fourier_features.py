@@ -1,6 +1,6 @@
 """Least squares on equispaced Fourier features, for millions of points in few dimensions.
 
-On a box that holds the points, a grid of frequencies represents a kernel (see `_spectral.py`):
+On a box that holds the points, a grid of frequencies represents a kernel (`_frequency_grid.py`):
 
     k(x, y) = sum_m D_m exp(i <w_m, x - y>),    f(x) = sum_m sqrt(D_m) b_m exp(i <w_m, x>)
 
@@ -31,17 +31,13 @@ from mercer.engine.pairs._tiles import centre_before_maps, mapped
 from mercer.engine.programs._coef import Dense
 from mercer.engine.programs._program import Program
 from mercer.engine.sums._choice import can_transform
+from mercer.engine.sums._frequency_grid import MOST_MODES, Grid, evaluate_modes, grid_for, transform
 from mercer.engine.sums._prepared import PreparedSum
 from mercer.engine.sums._spectral import (
     FINEST_TOLERANCE,
-    MOST_MODES,
     PAIRS_PER_MODE,
-    Grid,
     SpectralSum,
-    evaluate_modes,
-    grid_for,
     slack_of,
-    transform,
 )
 
 _FEW = 1 << 18  # numbers of a grid whose FFT is not worth several threads

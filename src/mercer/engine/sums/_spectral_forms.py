@@ -2,8 +2,8 @@
 
     sum_ij u_i k(x_i, x_j) u_j = sum_m D_m |c_m|^2,   c_m = sum_i u_i exp(-i <w_m, x_i>)
 
-on a grid of frequencies (see `_spectral.py`): one transform for every two vectors u. Each runs on a
-thread of its own, so results do not depend on the number of threads.
+on a grid of frequencies (see `_frequency_grid.py`): one transform for every two vectors u. Each
+runs on a thread of its own, so results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -24,14 +24,8 @@ from mercer.engine._sizes import as_float64, contiguous, pieces
 from mercer.engine.pairs._tiles import mapped_points
 from mercer.engine.programs._program import Program
 from mercer.engine.sums._choice import can_transform
-from mercer.engine.sums._spectral import (
-    MOST_MODES,
-    Grid,
-    SpectralSum,
-    finufft,
-    grid_for,
-    slack_of,
-)
+from mercer.engine.sums._frequency_grid import MOST_MODES, Grid, finufft, grid_for
+from mercer.engine.sums._spectral import SpectralSum, slack_of
 
 # Errors, as shares of the spread of u'Ku over random signs u, which is about n k(0) / 10.
 _GRID, _TRANSFORMS = 1e-5, 1e-4  # of the grid; of the transforms, whose errors have random signs

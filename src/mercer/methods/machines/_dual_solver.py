@@ -2,7 +2,8 @@
 
 Each round takes some of the variables that violate optimality, minimises over them with the others
 fixed, and adds the change of the function at all points. Rows of the kernel matrix are kept if the
-whole matrix would fit into `working_memory`; otherwise the change is a kernel sum.
+whole matrix would fit into the share of `working_memory` of one thread; otherwise the change is a
+kernel sum.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from mercer.linalg import GramOperator
 from mercer.methods.machines._losses import Loss
 from mercer.methods.machines._support_vectors import MachineFit
 
-_PATIENCE = 20  # steps without a smaller held-out risk, and half as many as were taken before
+_PATIENCE = 20  # steps without a smaller held-out risk, and a third of all steps
 
 
 @dataclass(frozen=True)
@@ -46,15 +46,15 @@ class DescentCertificate(FitCertificate):
 class DescentProblem:
     """min sum_i u_i l(y_i, f(x_i) + c) / sum_i u_i, by gradient steps from f = 0 and c = 0.
 
-    f <- f - step sum_i u_i l'(y_i, f(x_i) + c) k(x_i, .). The fewer steps, the smoother f is: their
-    number takes the place of a penalty.
+    f <- f - step sum_i u_i l'(y_i, f(x_i) + c) k(x_i, .) / sum_i u_i. The fewer steps, the smoother
+    f is: their number takes the place of a penalty.
     """
 
     loss: Loss
     y: Array
     weights: Array
     fit_intercept: bool
-    step_size: float | None  # None: 1 / (M max k(x, x)), M the smoothness of the loss
+    step_size: float | None  # None: 1 / (M (max k(x, x) + fit_intercept))
     held_out: Array | None  # rows that choose the number of steps
 
     @property

@@ -223,9 +223,9 @@ class MachineFit:
 
     Attributes
     ----------
-    coef : array of shape (n,)
+    coef : array of shape (n,), or (n, classes) for the softmax loss
         f = sum_i coef_i k(x_i, .); zero for points that are not support vectors.
-    intercept : float
+    intercept : float, or array of shape (classes,)
     certificate : FitCertificate
     variables : array
         The variables of the solver, for support vectors as shares of their bounds (if those are

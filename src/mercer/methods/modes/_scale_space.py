@@ -100,8 +100,8 @@ class ScaleSpace:
     def longest(self) -> Plateau:
         """The longest plateau in log bandwidth with more than one mode.
 
-        Among equally long ones, the one with the fewest modes; if there is none, the one with one
-        mode.
+        Among equally long ones, the one at the largest bandwidths; if there is none, the one with
+        one mode.
         """
         several = [p for p in self.plateaus if p.n_modes > 1]
         return max(several or self.plateaus, key=lambda p: (round(p.length, 9), p.low))

@@ -41,7 +41,7 @@ class Filter(ABC):
 
 @dataclass(frozen=True)
 class Truncation(Filter):
-    """Keep the first `n_components` directions unchanged: weight 1. The classical projection.
+    """Keep all directions unchanged, with weight 1: the classical projection.
 
     Examples
     --------

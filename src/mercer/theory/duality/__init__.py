@@ -1,4 +1,4 @@
-"""Convex duality: Lagrangians, closed duals, conjugates, optimality checks, reformulations."""
+"""Convex duality: Lagrangians, closed-form duals, conjugates, optimality, reformulations."""
 
 from mercer.theory.duality._bisection import Bisection, bisection
 from mercer.theory.duality._closed_duals import (

@@ -30,7 +30,7 @@ _LARGEST_EXPONENT = 100.0  # cvxpy rounds q to a fraction with a denominator of 
 
 @dataclass(frozen=True, eq=False)
 class PrimalDual:
-    """A solved problem beside its dual.
+    """A solved problem and its dual.
 
     The multipliers come from the solver, and `dual` is g of them, in closed form. A feasible x and
     `gap == 0` prove that both are optimal; without strong duality `gap >= 0`, up to rounding.

@@ -26,7 +26,7 @@ def kkt(problem: Any) -> FitCertificate:
     """Check fi(x) <= 0, hj(x) = 0, lambda >= 0, lambda_i fi(x) = 0 and 0 in dL(x, lambda, nu).
 
     The numbers come from the values that the variables and multipliers have now, whichever solver
-    wrote them. If all are zero, a convex problem is solved.
+    set them. If all are zero, a convex problem is solved.
 
     - `feasibility`: the largest violation of a constraint, or of lambda >= 0.
     - `complementarity`: the largest |lambda_i fi(x)|; for a cone, the inner product.
@@ -44,7 +44,7 @@ def kkt(problem: Any) -> FitCertificate:
     Parameters
     ----------
     problem : cvxpy Problem
-        Convex and solved. It is left as it is; `Maximize(f)` is read as minimising -f.
+        Convex and solved. It is not modified; `Maximize(f)` is read as minimising -f.
 
     Returns
     -------

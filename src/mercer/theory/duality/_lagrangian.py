@@ -45,7 +45,7 @@ def lagrangian(problem: Any, multipliers: Sequence[Any] | None = None) -> Any:
     problem : cvxpy Problem
         `Maximize(f)` is read as minimising -f.
     multipliers : sequence, optional
-        lambda or nu for each of `problem.constraints`, in their order and shape. The default is
+        lambda or nu for each of `problem.constraints`, in their order and shape. By default
         those of the solution, after `problem.solve()`.
 
     Returns
@@ -80,7 +80,7 @@ def dual_function(problem: Any, multipliers: Sequence[Any] | None = None) -> flo
     Parameters
     ----------
     problem : cvxpy Problem
-        Convex. It is left as it is.
+        Convex. It is not modified.
     multipliers : sequence, optional
         As in `lagrangian`, with lambda >= 0.
 
@@ -112,7 +112,7 @@ def sensitivity(problem: Any, changes: Sequence[Any]) -> Sensitivity:
     Parameters
     ----------
     problem : cvxpy Problem
-        Solved. It is left as it is.
+        Solved. It is not modified.
     changes : sequence
         u for each of `problem.constraints`: a number, or an array of its shape.
 
@@ -170,7 +170,7 @@ def constrained(constraint: Any) -> Any:
 
 
 def is_equality(constraint: Any) -> bool:
-    """Whether it is one of h(x) = 0."""
+    """Whether it is a constraint h(x) = 0."""
     return isinstance(constraint, cvxpy().constraints.Equality | cvxpy().constraints.Zero)
 
 

@@ -1,4 +1,4 @@
-"""Problems that are not convex, beside their closed duals.
+"""Problems that are not convex, with their closed-form duals.
 
 Sources are those of `_closed_duals`; Remark 19 needs lambda >= 0.
 """

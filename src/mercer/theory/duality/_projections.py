@@ -95,7 +95,7 @@ def optimality_residual(
 ) -> float:
     """|x - P(x - gradient)|: zero if and only if x minimises a convex f over the set of P.
 
-    That is the first-order condition gradient'(y - x) >= 0 for all y of the set. Everywhere: the
+    That is the first-order condition gradient'(y - x) >= 0 for all y of the set. On all of R^d: the
     gradient is zero. On Ay = b: the gradient is in the range of A'. On y >= 0: each entry of the
     gradient is >= 0, and 0 where x > 0.
 
@@ -104,7 +104,7 @@ def optimality_residual(
     x : array_like of shape (d,)
         A point of the set.
     gradient : array_like of shape (d,)
-        Of f at x.
+        The gradient of f at x.
     project : callable
         P, from a point to the nearest point of the set. The default is the whole space, P(z) = z.
 

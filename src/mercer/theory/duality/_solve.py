@@ -61,7 +61,7 @@ def minimum(objective: Any, constraints: Sequence[Any] = ()) -> float:
 
 
 def attained(objective: Any, constraints: Sequence[Any] = ()) -> float:
-    """`minimum`, where there must be one."""
+    """`minimum`, which must be finite."""
     value = minimum(objective, constraints)
     if not np.isfinite(value):
         raise InputError(f"the problem is {'infeasible' if value > 0 else 'unbounded below'}")

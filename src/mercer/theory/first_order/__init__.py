@@ -1,4 +1,4 @@
-"""First-order methods: gradient descent and subgradient methods, with the rates they promise."""
+"""First-order methods: gradient descent and subgradient methods, with guaranteed rates."""
 
 from mercer.theory.first_order._descent import Run, gradient_descent, subgradient_method
 from mercer.theory.first_order._inequalities import (

@@ -1,7 +1,7 @@
-"""Gradient descent and the subgradient method, with their bounds beside each run.
+"""Gradient descent and the subgradient method, with theoretical bounds for each run.
 
 Both repeat x <- P(x - step u) with u a gradient or a subgradient at x, and P a projection on a
-convex set. What is promised depends on the function and on the steps.
+convex set. The guarantees depend on the function and on the steps.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Run:
     steps : array of shape (t,)
         The step sizes.
     bound : array of shape (t + 1,)
-        What theory promises for f - min f: of `values` for gradient descent, of `best_values` and
-        of f at `average` for the subgradient method. Infinite where it promises nothing.
+        The guarantee for f - min f: of `values` for gradient descent, of `best_values` and of f at
+        `average` for the subgradient method. Infinite where there is none.
     """
 
     points: Array
@@ -90,7 +90,7 @@ def gradient_descent(
     Parameters
     ----------
     f, gradient : callable
-        Of an array of shape (d,).
+        Functions of an array of shape (d,).
     start : array_like of shape (d,)
         x_0, in the set if there is one.
     n_steps : int
@@ -146,14 +146,14 @@ def subgradient_method(
 ) -> Run:
     """Minimise a convex f by x <- P(x - step_t u_t), u_t a subgradient of f at x.
 
-    Values may rise on the way: what converges are the best value and the average. The method is
+    Values may rise on the way; the best value and the average converge. The method is
     stochastic if `random_state` is given: u_t is then random, with a mean that is a subgradient,
     and the bound holds in the mean over all runs.
 
     Parameters
     ----------
     f : callable
-        Of an array of shape (d,).
+        A function of an array of shape (d,).
     subgradient : callable
         x -> u; (x, rng) -> u if `random_state` is given.
     start : array_like of shape (d,)

@@ -32,7 +32,7 @@ class SmoothnessCheck:
     cocoercivity : float
         Smallest <grad f(x) - grad f(y), x - y> - |grad f(x) - grad f(y)|^2 / M.
     contraction : float
-        Smallest |x - y| - |x+ - y+|: gradient steps do not take points apart.
+        Smallest |x - y| - |x+ - y+|: gradient steps do not move points apart.
     gradient : float
         Smallest f(x) - min f - |grad f(x)|^2 / (2 M); NaN if min f is not given.
     """
@@ -58,12 +58,12 @@ def check_smoothness(
     Parameters
     ----------
     f, gradient : callable
-        Of an array of shape (d,).
+        Functions of an array of shape (d,).
     X : array_like of shape (n, d)
     smoothness : float
         M > 0.
     step_size : float, optional
-        > 0. Steps beyond 2 / M may take points apart. The default is 1 / M.
+        > 0. Steps beyond 2 / M may move points apart. The default is 1 / M.
     smallest : float, optional
         min f.
 
@@ -171,7 +171,7 @@ def subgradient_slack(f: Callable[[Array], float], x: Any, u: Any, Y: Any) -> fl
     f : callable
         From a point of shape (d,) to a number.
     x, u : array_like of shape (d,)
-        A point, and what may be a subgradient there.
+        A point, and a candidate subgradient there.
     Y : array_like of shape (m, d)
         Points to try.
 

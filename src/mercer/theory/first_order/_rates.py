@@ -1,4 +1,4 @@
-"""Rates of first-order methods: what theory promises after t steps, and rules for steps."""
+"""Rates of first-order methods: what theory guarantees after t steps, and rules for steps."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def smooth_rate(
     step_size, smoothness : float
         step and L, both > 0, with step < 2 / L.
     distance : float
-        D >= 0, or more.
+        D >= 0, or an upper bound on it.
     excess : float, default=0
-        f(x_0) - min f >= 0, or more. Needed for steps beyond 1 / L.
+        f(x_0) - min f >= 0, or an upper bound on it. Needed for steps beyond 1 / L.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def strongly_convex_rate(
     strong_convexity : float
         mu, from 0 to L.
     excess : float
-        f(x_0) - min f >= 0, or more.
+        f(x_0) - min f >= 0, or an upper bound on it.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def subgradient_rate(steps: Any, lipschitz: float, distance: float) -> Array:
 
     The same holds for f at the average of x_0, ..., x_t with the steps as weights. D = |x_0 - x*|,
     and L bounds the subgradients; for the stochastic method L^2 bounds E|u|^2, and the bound is on
-    means. Only sums that grow without limit with squares that do not keep up let it go to zero.
+    means. It goes to zero only if sum_i step_i diverges, and faster than sum_i step_i^2.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def subgradient_rate(steps: Any, lipschitz: float, distance: float) -> Array:
     lipschitz : float
         L > 0.
     distance : float
-        D >= 0, or more.
+        D >= 0, or an upper bound on it.
 
     Returns
     -------
@@ -177,7 +177,7 @@ def decreasing_steps(n_steps: int, scale: float, power: float = 0.5) -> Array:
     """scale / (i + 1)^power for i = 0, 1, ...
 
     With power = 1/2 the bound is of order log(t) / sqrt(t), and 1 / sqrt(t) for the average over
-    the second half on a bounded set; with power = 1 it is of order 1 / log(t). Faster steps stop
+    the second half on a bounded set; with power = 1 it is of order 1 / log(t). Larger powers stop
     short: their sum is finite.
 
     Parameters
@@ -205,7 +205,7 @@ def decreasing_steps(n_steps: int, scale: float, power: float = 0.5) -> Array:
 def tail_rate(steps: Any, lipschitz: float, diameter: float) -> float:
     """(R^2 + L^2 sum_i step_i^2) / (2 sum_i step_i) over the second half of the steps.
 
-    The bound of `subgradient_rate` begun anew at half time, for a set of diameter R: it holds for
+    The bound of `subgradient_rate` restarted half way, for a set of diameter R: it holds for
     f at `Run.tail_average`, and is of order 1 / sqrt(t) for `decreasing_steps(t, scale)`.
 
     Parameters
@@ -232,8 +232,8 @@ def tail_rate(steps: Any, lipschitz: float, diameter: float) -> float:
 def matching_steps(error: float, smoothness: float, distance: float) -> int:
     """The number of steps t = L D^2 / (2 error), rounded up, of gradient descent with steps 1 / L.
 
-    After these the optimisation error is at most `error`: with the statistical error in its place,
-    more steps do not pay.
+    After these the optimisation error is at most `error`. If `error` is the statistical error, more
+    steps do not pay.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def matching_steps(error: float, smoothness: float, distance: float) -> int:
     smoothness : float
         L > 0, the Lipschitz constant of the gradient.
     distance : float
-        D = |x_0 - x*| >= 0, or more.
+        D = |x_0 - x*| >= 0, or an upper bound on it.
 
     Examples
     --------
@@ -256,11 +256,11 @@ def matching_steps(error: float, smoothness: float, distance: float) -> int:
 
 @in_range
 def ridge_cost(n: int, d: int) -> dict[str, float]:
-    """Multiplications of ridge regression on n rows in d dimensions, by three ways.
+    """Multiplications of ridge regression on n rows in d dimensions, by three methods.
 
     "primal", n d^2 + d^3 / 3: the d x d system; "dual", n^2 d + n^3 / 3: the n x n system of a
-    kernel; "step", 2 n d: one step of gradient descent, so that it is the cheapest as long as it
-    takes fewer than about d / 2 steps.
+    kernel; "step", 2 n d: one step of gradient descent, which is the cheapest as long as it takes
+    fewer than about d / 2 steps.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ class RiskBound:
     empirical_risk : float
         The mean loss on the rows that the machine was fitted to.
     gap : float
-        At least the difference of the two risks.
+        A bound on the difference of the two risks.
     trivial : float
         The largest risk of the function 0: a bound above it says nothing.
     delta : float
@@ -93,8 +93,8 @@ def bound(model: Any, delta: float = 0.05, *, target_bound: float | None = None)
     Notes
     -----
     The bound is in the units of the loss. The hinge loss is at least the share of wrong classes,
-    and so is the logistic loss over log 2. Bounds that hold for all distributions are far from
-    what is seen on one: expect a factor of ten, and penalties that are larger than the best ones.
+    and so is the logistic loss over log 2. Bounds that hold for all distributions are far from the
+    risks observed on one: expect a factor of ten, and penalties that are larger than the best ones.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Concentration inequalities: how far a random number can be from its mean."""
+"""Concentration inequalities: how far a random variable can be from its mean."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def chebyshev(variance: float, t: float) -> float:
 def popoviciu(low: float, high: float) -> float:
     """Popoviciu's inequality: var(X) <= (high - low)^2 / 4 if low <= X <= high.
 
-    A fair coin with the sides `low` and `high` attains it.
+    A fair coin with the values `low` and `high` attains it.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def hoeffding_lemma(low: float, high: float, s: float) -> float:
 
 @in_range
 def hoeffding(widths: Any, t: float) -> float:
-    """Hoeffding's inequality for the mean of independent bounded numbers.
+    """Hoeffding's inequality for the mean of independent bounded variables.
 
         P(|mean - E[mean]| >= t) <= 2 exp(-2 n^2 t^2 / sum_i widths_i^2)
 
@@ -150,8 +150,7 @@ def hoeffding(widths: Any, t: float) -> float:
 
     Examples
     --------
-    A thousand answers of yes or no: the share is off by more than 0.05 with a probability of at
-    most
+    A thousand yes-or-no answers: the probability that the share is off by more than 0.05 is at most
 
     >>> import mercer as mc
     >>> round(mc.theory.learning.hoeffding([1.0] * 1000, t=0.05), 4)
@@ -170,7 +169,7 @@ def mcdiarmid(changes: Any, t: float) -> float:
     Parameters
     ----------
     changes : array_like of shape (n,)
-        By how much F changes at most if only the i-th variable changes.
+        The largest change of F if only the i-th variable changes.
     t : float
         > 0.
 

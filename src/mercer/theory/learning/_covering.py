@@ -34,7 +34,7 @@ def covering_number(eta: float, norm: float, radius: float, dim: int) -> float:
     >>> round(mc.theory.learning.covering_number(eta=0.5, norm=1.0, radius=1.0, dim=2), 9)
     64.0
     """
-    with np.errstate(over="ignore"):  # infinitely many are a bound, too
+    with np.errstate(over="ignore"):  # infinity is a bound, too
         return float(np.exp(_log_covering_number(eta, norm, radius, dim)))
 
 
@@ -65,7 +65,7 @@ def covering_bound(
     norm, radius, dim : float, float, int
         As in `covering_number`.
     lipschitz : float, default=1
-        L, of the loss in the prediction.
+        L, the Lipschitz constant of the loss in the prediction.
     largest : float, default=1
         M >= |l(y, f(x))|.
     eta : float, optional

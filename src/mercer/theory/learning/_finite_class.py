@@ -11,7 +11,7 @@ from mercer._array import Array, as_vector, non_negative, positive, positive_int
 from mercer.exceptions import InputError
 from mercer.theory._checks import in_range
 
-_MOST_DIGITS = 7  # of thresholds that are written out, in 160 MB
+_MOST_DIGITS = 7  # of thresholds that are listed, in 160 MB
 
 
 @in_range
@@ -42,7 +42,7 @@ def finite_class_bound(size: float, n: int, delta: float, largest: float = 1.0) 
 
         |E_n(f) - E(f)| <= sqrt(2 M^2 log(2 size / delta) / n).
 
-    Hoeffding's inequality for each function, and the union of the exceptions.
+    Hoeffding's inequality for each function, and a union bound.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def finite_class_bound(size: float, n: int, delta: float, largest: float = 1.0) 
 
     Examples
     --------
-    The logarithm of the size counts, not the size.
+    Only the logarithm of the size matters.
 
     >>> import mercer as mc
     >>> round(mc.theory.learning.finite_class_bound(20, 10_000, delta=0.05), 3)
@@ -102,7 +102,7 @@ def finite_class_expectation(size: float, n: int, delta: float, largest: float =
 class Thresholds:
     """Threshold functions f_a(x) = 1 if x >= a, else 0, with `digits` decimals of a in (-1, 1].
 
-    There are 2 10^digits of them. More decimals come nearer to the best threshold, and need more
+    There are 2 10^digits of them. More decimals come nearer to the best threshold, but need more
     rows to choose from: `excess_bound` is the sum of both errors.
 
     Attributes

@@ -26,8 +26,8 @@ from mercer.theory._checks import in_range
 def empirical_risk(loss: Loss, y: Any, predictions: Any) -> float:
     """The mean loss over a sample, E_n(f) = mean_i l(y_i, f(x_i)).
 
-    Over rows that f has not seen it estimates the expected risk E(f) = E[l(y, f(x))] without bias,
-    and misses it by `deviation_bound` in the mean.
+    On rows that f has not seen it is an unbiased estimate of the expected risk E(f) =
+    E[l(y, f(x))], with a mean absolute error of at most `deviation_bound`.
 
     Parameters
     ----------
@@ -104,9 +104,9 @@ def risk_difference_bound(loss: Loss, f: Any, g: Any, *, uniform: bool = False) 
 class RiskDecomposition:
     """The parts of an excess risk, E(f) - E(f*), which add up exactly.
 
-    The predictor f came out of an algorithm that was stopped; f_n minimises the empirical risk E_n
-    over a class of functions, f_c the expected risk E; e is the smallest risk in the whole space,
-    E(f*) the smallest of all.
+    The predictor f is the output of an algorithm that was stopped; f_n minimises the empirical risk
+    E_n over a class of functions, f_c the expected risk E; e is the smallest risk in the whole
+    space, E(f*) the smallest of all.
 
     Attributes
     ----------
@@ -193,7 +193,7 @@ def memorise(X: Any, y: Any) -> Callable[[Any], Array]:
     Parameters
     ----------
     X : array_like of shape (n, d)
-        Points x_i. Of equal ones the last counts.
+        Points x_i. If some are equal, the last one is used.
     y : array_like of shape (n,)
         Values y_i.
 

@@ -1,8 +1,8 @@
 """Uniform stability: bounds for Tikhonov regularisation and for early stopping.
 
 An algorithm is beta-stable if replacing one row of the sample changes the loss of its predictor at
-every point by at most beta. Then its empirical risk is within beta of its risk in the mean, and a
-little more with high probability.
+every point by at most beta. Then the means of its empirical risk and its risk differ by at most
+beta, and with high probability the risks themselves differ by little more.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def stability_bound(beta: float, n: int, delta: float, largest: float) -> float:
 
         |E_n(f) - E(f)| <= beta + (n beta + M) sqrt(2 log(2 / delta) / n).
 
-    McDiarmid's inequality for E_n(f) - E(f), which a row changes by at most 2 beta + 2 M / n.
+    McDiarmid's inequality for E_n(f) - E(f), which one row changes by at most 2 beta + 2 M / n.
     Useful only if beta falls faster than 1 / sqrt(n).
 
     Parameters
@@ -56,7 +56,7 @@ def tikhonov_stability(n: int, penalty: float, lipschitz: float, kappa: float) -
 
     The algorithm returns the minimiser of mean_i l(y_i, f(x_i)) + penalty |f|^2 in the space of a
     kernel, without an intercept, for a convex loss. The constant is sharp: the absolute loss
-    attains it. (The lecture notes have twice as much.)
+    attains it. (The lecture notes give twice this value.)
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def tikhonov_stability(n: int, penalty: float, lipschitz: float, kappa: float) -
     penalty : float
         > 0, of the mean loss. For |f|^2 / 2 + C sum_i l(y_i, f(x_i)) it is 1 / (2 C n).
     lipschitz : float
-        L, of the loss in the prediction.
+        L, the Lipschitz constant of the loss in the prediction.
     kappa : float
         kappa^2 >= k(x, x) for all x.
 
@@ -85,7 +85,7 @@ def tikhonov_stability(n: int, penalty: float, lipschitz: float, kappa: float) -
 
 @in_range
 def tikhonov_largest_loss(penalty: float, lipschitz: float, kappa: float, at_zero: float) -> float:
-    """M = kappa L sqrt(c / penalty) + c, a bound of the losses of Tikhonov regularisation.
+    """M = kappa L sqrt(c / penalty) + c, a bound on the losses of Tikhonov regularisation.
 
     Because f = 0 is a candidate, |f|^2 <= c / penalty. The loss must be >= 0.
 
@@ -94,7 +94,7 @@ def tikhonov_largest_loss(penalty: float, lipschitz: float, kappa: float, at_zer
     penalty : float
         > 0, of the mean loss.
     lipschitz : float
-        L > 0, of the loss in the prediction.
+        L > 0, the Lipschitz constant of the loss in the prediction.
     kappa : float
         > 0, kappa^2 >= k(x, x) for all x.
     at_zero : float
@@ -146,7 +146,7 @@ def early_stopping_stability(
     """beta = 2 L^2 kappa^2 step_size steps / n of gradient descent on the mean loss, from f = 0.
 
     For a convex loss whose derivative is M-Lipschitz and steps of at most 2 / (M kappa^2), beyond
-    which a step may take two functions apart. After t steps |f| <= t step_size L kappa.
+    which a step may move two functions apart. After t steps |f| <= t step_size L kappa.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def stopping_time(n: int, step_size: float, lipschitz: float, kappa: float, norm
     """The number of steps t of gradient descent that balances stability and optimisation.
 
     It minimises the sum of `early_stopping_stability` and the bound |f*|^2 / (2 step_size t) on
-    what is left to optimise: t = sqrt(n) |f*| / (2 L kappa step_size), rounded up.
+    the optimisation error: t = sqrt(n) |f*| / (2 L kappa step_size), rounded up.
 
     Parameters
     ----------
