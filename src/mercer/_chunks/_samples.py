@@ -11,13 +11,13 @@ from mercer._array import Array, as_numbers, as_vector
 from mercer._chunks._base import Chunks
 from mercer.exceptions import InputError
 
-SAMPLE_ROWS = 20_000  # kernels, scales and landmarks are chosen from so many (or all)
+SAMPLE_ROWS = 20_000  # kernels, scales and landmarks are chosen from this many (or all)
 
 
 def sampled(
     X: Chunks, weights: Chunks | None = None, rng: np.random.Generator | None = None
 ) -> tuple[Array, Array | None]:
-    """Return at most 20,000 rows drawn at random, in their original order, and weights.
+    """Return at most 20,000 rows drawn at random, in their original order, and their weights.
 
     Rows of weight 0 are left out. Without a generator the same rows are drawn in each call.
     """

@@ -223,8 +223,8 @@ def spiral(n_samples: int = 70, noise: float = 0.3, *, random_state: Any = None)
 def sine(n_samples: int = 420, noise: float = 0.5, *, random_state: Any = None) -> Sample:
     """Draw points (t, 0.8 sin 2t) + xi: t is uniform in [0, 2 pi], xi in [0, nu]^2.
 
-    The mean (nu/2, nu/2) of this noise cannot be separated from the curve, so the curve includes
-    it: (t, 0.8 sin 2t) + (nu/2, nu/2).
+    The mean (nu/2, nu/2) of this noise cannot be separated from the curve, so the clean curve
+    includes it: (t, 0.8 sin 2t) + (nu/2, nu/2).
 
     Honeine and Richard (2011, Table 2) train on 420 points and denoise 330 others.
 

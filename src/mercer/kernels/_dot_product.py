@@ -205,7 +205,7 @@ class Geometric(DotProduct):
     The sum of all powers of <x, y> / s, for s = 1 also called Vovk's infinite polynomial
     (`VovkPolynomial` has finitely many). All coefficients are positive, so it is universal on every
     compact part of the ball. Points on the sphere or outside are refused; to find pre-images,
-    search in a closed ball inside it (`preimage(psi, domain=Ball(origin, radius))`). Source:
+    search in a closed ball inside it (`preimage(psi, region=Ball(origin, radius))`). Source:
     Honeine 2024, appendix B, where the denominator is misprinted with a power.
 
     Parameters

@@ -109,7 +109,7 @@ class Kernel(Parametrized, ABC):
         return engine.pairwise_derivative(self.program, *self._pair(X, Y), mixed=True)
 
     def points(self, X: Any, name: str = "X", *, tensors: bool = False) -> Points:
-        """Return X after checking it; `Points` that an equal domain has accepted stay as they are.
+        """Return X checked, or raise; `Points` that an equal domain has accepted are kept as is.
 
         Tensors of other libraries become NumPy arrays unless `tensors` is set.
         """

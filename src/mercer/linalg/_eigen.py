@@ -147,9 +147,9 @@ def power_iteration(
 ) -> EigenPairs:
     """Find the eigenvalue of largest modulus by v <- S v / |S v|.
 
-    Each step is one kernel sum, O(n^2), and reduces the error of v by |lambda_2 / lambda_1|. For a
-    positive definite kernel v'Sv never falls. If the two eigenvalues are close, `eigenpairs` needs
-    far fewer steps.
+    Each step is one kernel sum, O(n^2), and the error of v falls by the factor
+    |lambda_2 / lambda_1|. For a positive definite kernel v'Sv never falls. If the two eigenvalues
+    are close, `eigenpairs` needs far fewer steps.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ _CHECK, _FEW = 2, 8  # passes of a check for hidden eigenvalues, and vectors it 
 
 
 def default_sizes(n: int, wanted: int) -> tuple[int, int]:
-    """The columns of a block, a third of the wanted pairs but 8 to 64, and those of the basis.
+    """The number of columns of a block (a third of the wanted pairs, 8 to 64) and of the basis.
 
     The basis holds eight blocks beyond the wanted vectors, and up to four times as many as those:
     more room means fewer passes over the kernel, and larger matrices T.

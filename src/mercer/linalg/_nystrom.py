@@ -231,7 +231,7 @@ def _centres(kernel: Kernel, X: Any, size: int, rng: np.random.Generator) -> Arr
     distinct = np.unique(Z, axis=0).shape[0]
     seed = int(rng.integers(2**31 - 1))
     model = KMeans(min(size, distinct), n_init=1, max_iter=_LLOYD, random_state=seed)
-    with warnings.catch_warnings():  # fewer clusters are no harm
+    with warnings.catch_warnings():  # fewer clusters do no harm
         warnings.simplefilter("ignore", ConvergenceWarning)
         labels = model.fit(Z).labels_
     counts = np.bincount(labels)

@@ -70,7 +70,7 @@ def pivoted_cholesky(
     Parameters
     ----------
     kernel : Kernel
-        Not known to be indefinite.
+        Not known to be indefinite, nor to be positive definite only conditionally.
     X : array_like of shape (n, d), or other points of the kernel's domain
     max_rank : int or None, default=1000
         The largest r; None for n.

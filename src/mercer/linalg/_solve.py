@@ -150,7 +150,7 @@ def solve(
     -------
     Solution
         `coef, residual, n_iter, jitter, rank, method, status`. Jitter starts at the rounding error
-        of K, eps trace(K), and grows by tens up to 1e-8 trace(K).
+        of K, eps trace(K), and grows by tens up to 1e7 times that.
 
     See Also
     --------

@@ -29,7 +29,7 @@ from mercer.preimages._problem import Problem
 from mercer.preimages._result import PreImage
 from mercer.space import Element
 
-_STATIONARY = 1e-4  # lengths of the kernel: a longer Newton step means that x is no critical point
+_STATIONARY = 1e-4  # lengths of the kernel: after a longer Newton step x is not a critical point
 _DEFINITE = 1e-9  # of the largest curvature; below it x is not determined
 _BORDER = 1e-3  # of the radius of an open ball: nearer to the sphere x may be held by it
 

@@ -64,7 +64,7 @@ def preimage(
     solver : Solver, optional
         `FixedPoint`, `Newton`, `LBFGS`, `GradientDescent`, `MM`, `ClosedForm`, `Distances`,
         `Candidates`, `Global`, or a fitted `LearnedMap`. By default `Newton` up to 20 dimensions
-        and `LBFGS` above; `FixedPoint` for kernels with cusps and inside a `region`;
+        and `LBFGS` above; `FixedPoint` for radial kernels with cusps and inside a `region`;
         `Candidates` for kernels without derivatives.
     objective : Objective, optional
         `Nearest()` by default; `Collinear()` or `Projected(plane)`.

@@ -89,7 +89,7 @@ class PreImage(Framed, Summarised):
     distance : array of shape (b,)
         |k(x, .) - psi|, the distance in feature space; NaN where the kernel has no norm.
     objective : array of shape (b,)
-        k(x, x) / 2 - psi(x), or what the problem minimises.
+        k(x, x) / 2 - psi(x), or what the problem minimises if the kernel has derivatives.
     gradient_norm : array of shape (b,)
         Norm of its gradient over the coordinates that are free; NaN without derivatives. At a cusp
         the smallest norm among the subgradients.

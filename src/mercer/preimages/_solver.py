@@ -253,7 +253,7 @@ def _history(found: Walk, rows: Array, offset: float) -> History:
 
 
 def steepest(problem: Problem, state: State) -> Array:
-    """Downhill with the length of the fixed-point step where there is one, else of the gradient."""
+    """Downhill with the length of the fixed-point step where there is one, else a short step."""
     if state.stiffness is None:
         return _short_steps(problem, state)
     step = problem.fixed_point_step(replace(state, stiffness=np.abs(state.stiffness)))

@@ -234,7 +234,7 @@ class MinimumSearch:
     def _monotone(self, boxes: Boxes, slope: Interval) -> tuple[Array, Array, Array]:
         """Drop boxes on which F rises or falls along an axis; keep the face, if one of the region.
 
-        Elsewhere the box next to it, or what lies outside of the root, is better or as good.
+        Elsewhere the box next to it, or what lies outside the root, is better or as good.
         """
         low, high = boxes.low.copy(), boxes.high.copy()
         alive = np.ones(len(low), dtype=bool)

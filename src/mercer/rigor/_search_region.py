@@ -84,7 +84,7 @@ def reach(
     if bound(_LARGEST) < goal:
         raise InputError(
             "the objective is not known to grow, or to tend to a limit, far from the "
-            "points of the element; give a Box as the domain"
+            "points of the element; give a Box as the region"
         )
     powers = range(1 - _LARGEST, _LARGEST)
     power = powers.start + bisect_left(powers, True, key=lambda power: bound(power) >= goal)

@@ -111,7 +111,7 @@ def _jumps(profile: Expr, gate: Expr, sup: float) -> bool:
 
 @lru_cache(maxsize=256)
 def slope_at_zero(profile: Expr) -> float:
-    """lim -2 r k'(r^2) for r -> 0, taken at 1e-100: far below all lengths, but squares exist."""
+    """lim -2 r k'(r^2) for r -> 0, taken at 1e-100, which is tiny but has a nonzero square."""
     r = np.geomspace(1e-100, 1e-99, _PER_DECADE + 1)
     slope = -2.0 * r * profile_at(profile, r * r, 1)[1]
     if _grows(r, np.abs(slope)):

@@ -48,7 +48,7 @@ def check_kernel(
     ----------
     kernel : Kernel
     points : optional
-        At least four additional points, required if the domain is not R^d.
+        At least four additional points, required if the kernel does not take vectors.
     claims : Flags, optional
         Claims to check instead of the kernel's own `flags`, for example for a `FromFunction`.
     dims : tuple of int, default=(1, 2, 3, 5)

@@ -197,7 +197,7 @@ def _rowwise(program: Program, X: Any, Y: Any) -> Any:
 
 
 def _entries(arrays: int) -> int:
-    """The entries of a tile, for so many arrays of its size in float64."""
+    """The entries of a tile, for this many arrays of its size in float64."""
     return max(64, min(_MOST_ENTRIES, int(get_options().working_memory * 2**17 / arrays)))
 
 

@@ -110,7 +110,7 @@ def compress(
         >= 0; use no more points than are needed for
         (sum_l \|psi_l - psi'_l\|^2)^(1/2) <= tol (sum_l \|psi_l\|^2)^(1/2).
     random_state : int, Generator, RandomState or None
-        Draws the candidates if psi has more than 4,096 points.
+        Draws the candidates if psi has more than about 4,096 points.
     callback : callable, optional
         Called with a `linalg.Step` after each step of `Greedy`; True stops.
 

@@ -126,10 +126,10 @@ class Pruning(Compressor):
     """Points of the element itself, chosen forwards and then pruned backwards.
 
     First, points are added one by one, each time the one that lowers the error most (orthogonal
-    matching pursuit), until there are `pool` times as many as asked for. Then they are dropped one
-    by one, each time the one without which the error grows least. If the result is worse than the
-    points that were added first, those are used. If there are more than 4,096 points (fewer for
-    large batches), a random sample of that size is searched.
+    matching pursuit), until there are `pool` times as many as asked for (at least 16 more). Then
+    they are dropped one by one, each time the one without which the error grows least. If the
+    result is worse than the points that were added first, those are used. If there are more than
+    about 4,096 points (fewer for large batches), a random sample of that size is searched.
 
     Parameters
     ----------

@@ -118,7 +118,7 @@ def global_minimum(
     psi : Element
         One element, or a batch.
     gap : float, default=1e-6
-        > 0, the largest difference of the two bounds.
+        > 0, the largest difference of the two bounds, relative to the size of the objective.
     max_boxes : int, default=500000
         Maximum number of boxes for each element.
     region : Box, optional

@@ -100,7 +100,7 @@ def jensen(f: Function, X: Any) -> ConvexityCheck:
     Parameters
     ----------
     f : callable
-        From a point of shape (d,) to a number, or to infinity outside of the domain.
+        From a point of shape (d,) to a number, or to infinity outside the domain.
     X : array_like of shape (n, d)
         Points.
 
@@ -124,7 +124,7 @@ def quasiconvexity(f: Function, X: Any) -> ConvexityCheck:
     Parameters
     ----------
     f : callable
-        From a point of shape (d,) to a number, or to infinity outside of the domain.
+        From a point of shape (d,) to a number, or to infinity outside the domain.
     X : array_like of shape (n, d)
         Points.
 
@@ -175,7 +175,7 @@ def log_concavity(f: Function, gradient: Function, hessian: Function, X: Any) ->
 
 
 def _proper(f: Function) -> Function:
-    """f, whose values are checked: numbers, or +infinity outside of its domain."""
+    """f, whose values are checked: numbers, or +infinity outside its domain."""
     f = real_function(f, "f")
 
     def checked(x: Array) -> float:

@@ -164,7 +164,7 @@ def l1_subdifferential(x: Any) -> tuple[Array, Array]:
 
 @in_range
 def subgradient_slack(f: Callable[[Array], float], x: Any, u: Any, Y: Any) -> float:
-    """Smallest f(y) - f(x) - <u, y - x> over the rows y of Y: negative if u is no subgradient.
+    """Smallest f(y) - f(x) - <u, y - x> over rows y of Y: negative if u is not a subgradient.
 
     Parameters
     ----------
