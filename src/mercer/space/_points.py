@@ -91,8 +91,11 @@ def _odd_numbers(count: int) -> Array:
     return np.asarray((z ^ (z >> np.uint64(31))) | np.uint64(1))
 
 
-def checked_points(kernel: Kernel, X: Any, name: str = "X") -> Points:
-    """The points of a kernel, checked; raise if it is none."""
+def checked_points(kernel: Kernel, X: Any, name: str = "X", *, tensors: bool = True) -> Points:
+    """The points of a kernel, checked, tensors as NumPy arrays if `tensors` is False.
+
+    Raise if the kernel is none.
+    """
     if not isinstance(kernel, Kernel):
         raise InputError(f"kernel must be a Kernel such as Gaussian(1.0), got {kernel!r}")
-    return kernel.points(X, name, tensors=True)
+    return kernel.points(X, name, tensors=tensors)
