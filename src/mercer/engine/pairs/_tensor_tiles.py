@@ -8,7 +8,8 @@ the same convention for cusps (the symmetric derivative) as everywhere in the en
 
 from __future__ import annotations
 
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 from typing import Any
 
 from mercer._tensors import (
@@ -211,18 +212,15 @@ class TensorPairs:
             return evaluate(program.profile, inputs, order).each(full), None
         at = _with_slopes(program, evaluate(program.profile, plain, 2).each(full), plain, masks)
         at, cusp = without_cusps(program, at, plain)
-        if _is_mixed(at, set(masks)):
-            if order == 2:
-                raise InputError(
-                    "third derivatives of this product or sum of kernels are not known where "
-                    "points coincide; detach the Hessian"
-                )
-            unknown = anywhere
-        else:
-            unknown = None
+        known = 2 if _is_mixed(at, set(masks)) else 3
+        if order == known:
+            raise InputError(
+                "third derivatives of this product or sum of kernels are not known where points "
+                "coincide; detach the Hessian"
+            )
         safe = [_apart(v, masks[i]) if i in masks else v for i, v in enumerate(inputs)]
         away = evaluate(program.profile, safe, order).each(full)
-        return _chosen(anywhere, _taylor(at, inputs, order, unknown), away), cusp
+        return _chosen(anywhere, _taylor(at, inputs, order, anywhere, known), away), cusp
 
 
 def _apart(u: Any, zero: Any) -> Any:
@@ -266,10 +264,10 @@ def _is_mixed(jet: Jet, distances: set[int]) -> bool:
     )
 
 
-def _taylor(jet: Jet, inputs: list[Any], order: int, unknown: Any) -> Jet:
+def _taylor(jet: Jet, inputs: list[Any], order: int, mask: Any, known: int) -> Jet:
     """The jet, and how it changes with the inputs, up to second derivatives in all.
 
-    Where the mask `unknown` is true (if there is one), the next derivatives are NaN.
+    That gives all derivatives up to the order `known`. The next are NaN under the mask.
     """
     count = range(len(inputs))
     move = [v - detached(v) for v in inputs]  # zero, with a slope of one
@@ -281,12 +279,11 @@ def _taylor(jet: Jet, inputs: list[Any], order: int, unknown: Any) -> Jet:
             bent = plus(bent, times(jet.second[v][w], move[w]))
         first[v] = plus(jet.first[v], bent)
         value = plus(value, times(plus(jet.first[v], times(0.5, bent)), move[v]))
-    if unknown is not None:
-        total = namespace(value).broadcast_to(sum(move[1:], start=move[0]), value.shape)
-        value = value + unknown_after(2, total, unknown)
-        rest = unknown_after(1, total, unknown)
-        first = [slope if is_zero(slope) else slope + rest for slope in first]
-    return Jet(value, tuple(first) if order else (), jet.second if order == 2 else ())
+    total = namespace(value).broadcast_to(sum(move[1:], start=move[0]), value.shape)
+    value = value + unknown_after(known, total, mask)
+    rest = unknown_after(known - order, total, mask)
+    found = Jet(value, tuple(first) if order else (), jet.second if order == 2 else ())
+    return replace(found.each(partial(plus, rest)), value=value)
 
 
 def _chosen(mask: Any, one: Jet, other: Jet) -> Jet:
