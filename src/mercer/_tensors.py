@@ -310,13 +310,16 @@ def _unknown_function() -> Any:
     return Unknown
 
 
-def with_implicit_gradient(points: Any, gradient: Any, solve: Callable[[Any], Any]) -> Any:
+def with_implicit_gradient(
+    points: Any, gradient: Any, solve: Callable[[Any], Any], *sources: Any
+) -> Any:
     """The points x, zeros of the gradient, with dx = -H^-1 d(gradient).
 
     `gradient` (b, d) is the gradient at x with its history. `solve` returns H^-1 g for an array g
-    of shape (b, d), NaN for rows without a derivative. A second derivative is refused.
+    of shape (b, d), NaN for rows without a derivative, from the numbers of the tensors `sources`. A
+    second derivative is refused.
     """
-    return _implicit_function().apply(points, gradient, solve)
+    return _implicit_function().apply(points, gradient, solve, *sources)
 
 
 @lru_cache(maxsize=1)
@@ -328,14 +331,16 @@ def _implicit_function() -> Any:
         """x(theta), where gradient(x, theta) = 0."""
 
         @staticmethod
-        def forward(ctx: Any, points: Any, _gradient: Any, solve: Any) -> Any:
+        def forward(ctx: Any, points: Any, _gradient: Any, solve: Any, *sources: Any) -> Any:
+            ctx.save_for_backward(*sources)
             ctx.solve = solve
             return points.clone()
 
         @staticmethod
         @once_differentiable  # type: ignore[untyped-decorator]
         def backward(ctx: Any, g: Any) -> Any:
-            pulled = -ctx.solve(as_double(host(g)))
-            return None, torch.as_tensor(pulled, dtype=g.dtype, device=g.device), None
+            sources = ctx.saved_tensors  # raises if they were changed in place
+            pulled = torch.as_tensor(-ctx.solve(as_double(host(g))), dtype=g.dtype, device=g.device)
+            return None, pulled, None, *(None for _ in sources)
 
     return Implicit

@@ -175,6 +175,15 @@ def test_rows_without_a_derivative_have_nan_and_spoil_no_others():
     assert torch.isnan(torch.autograd.grad(both.sum(), points)[0]).any()
 
 
+def test_points_that_change_before_the_backward_pass_are_refused():
+    X = leaf(6, 2)
+    points = mc.preimage(mc.mean_embedding(mc.Gaussian(2.0), X)).points
+    with torch.no_grad():
+        X += 1.0
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        points.sum().backward()
+
+
 def test_what_has_no_implicit_gradient_is_refused():
     X = leaf(5, 2)
     psi = mc.mean_embedding(mc.Gaussian(1.0), X)

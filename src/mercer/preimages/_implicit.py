@@ -69,7 +69,8 @@ def with_tensors(
     gradient: Any = f.gradient
     assert is_torch(gradient)
     solve = partial(_solved, np.array(found.points), found.ok, on_host(psi), free)
-    return replace(found, points=with_implicit_gradient(points, -gradient, solve))
+    known = with_implicit_gradient(points, -gradient, solve, X, *psi.coef.arrays)
+    return replace(found, points=known)
 
 
 def _solved(points: Array, ok: Array, psi: Element, free: Array, g: Array) -> Array:
