@@ -24,6 +24,7 @@ from mercer._tensors import (
     LARGEST_COORDINATE,
     as_numpy,
     check_alike,
+    check_tangent,
     constant,
     host,
     is_abstract,
@@ -212,6 +213,7 @@ def as_weights(weights: Any, length: int, name: str = "weights", like: Any = Non
         if not is_tensor(weights):
             return constant(as_weights(weights, length, name), like)  # type: ignore[no-any-return]
         check_alike(like, weights, ("the points", name))
+        check_tangent(weights, name)
         if not is_abstract(weights):
             as_weights(host(weights), length, name)  # which checks them
         return weights / namespace(weights).sum(weights)  # type: ignore[no-any-return]

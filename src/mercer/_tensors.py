@@ -7,6 +7,8 @@ This is the only module that imports torch. Everything else computes in a tensor
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import copy_context
 from functools import lru_cache
 from typing import Any
 
@@ -98,12 +100,31 @@ def is_abstract(a: Any) -> bool:
 
 
 def recomputed(function: Callable[..., Any], *arrays: Any) -> Any:
-    """function(*arrays); for gradients it is computed again, so that nothing inside it is kept."""
+    """function(*arrays); for gradients it is computed again, so that nothing inside it is kept.
+
+    It is computed with the same options again, also if the backward pass runs in another thread.
+    """
     if not is_tracked(*arrays):
         return function(*arrays)
     from torch.utils.checkpoint import checkpoint
 
-    return checkpoint(function, *arrays, use_reentrant=False, preserve_rng_state=False)
+    context = copy_context()
+
+    def same(*given: Any) -> Any:  # in a copy, because a context cannot be entered twice
+        return context.copy().run(function, *given)
+
+    return checkpoint(same, *arrays, use_reentrant=False, preserve_rng_state=False)
+
+
+def no_autocast(like: Any) -> AbstractContextManager[Any]:
+    """Switch the automatic mixed precision of torch off on the device of a tensor."""
+    if not is_torch(like):
+        return nullcontext()
+    import torch
+
+    kind = like.device.type
+    mixed = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+    return torch.autocast(kind, enabled=False) if mixed else nullcontext()
 
 
 def as_double(a: Any) -> Any:
@@ -158,10 +179,24 @@ def as_tensor(X: Any, name: str) -> Any:
 
 
 def check_finite(a: Any, name: str) -> None:
-    """Raise unless the entries of a tensor are all finite."""
+    """Raise unless the entries of a tensor are all finite, without a tangent."""
+    check_tangent(a, name)
     xp = namespace(a)
     if not is_abstract(a) and not bool(xp.all(xp.isfinite(detached(a)))):
         raise InputError(f"{name} contains NaN or infinity; drop or impute such rows")
+
+
+def check_tangent(a: Any, name: str) -> None:
+    """Raise for a dual number of forward-mode differentiation, whose tangent would be lost."""
+    if not is_torch(a):
+        return
+    import torch
+
+    if torch.autograd.forward_ad.unpack_dual(a).tangent is not None:
+        raise InputError(
+            f"{name} carries a tangent of forward-mode differentiation, which mercer does not "
+            "support; use reverse mode (torch.autograd.grad, or jacobian without strategy=)"
+        )
 
 
 def check_alike(a: Any, b: Any, names: tuple[str, str]) -> None:
@@ -248,13 +283,43 @@ def _host_function() -> Any:
     return OnHost
 
 
-def with_implicit_gradient(points: Any, gradient: Any, inverse: Any) -> Any:
-    """The points x, zeros of the gradient, with dx = -inverse d(gradient).
+def unknown_after(known: int, move: Any, where: Any) -> Any:
+    """Zero, with so many derivatives in `move` that are zero; the next is NaN under the mask."""
+    return _unknown_function().apply(known, move, where)
 
-    `gradient` (b, d) is the gradient at x with its history, `inverse` (b, d, d) the inverse
-    Hessian, NaN for rows without a derivative. A second derivative is refused.
+
+@lru_cache(maxsize=1)
+def _unknown_function() -> Any:
+    import torch
+
+    class Unknown(torch.autograd.Function):  # type: ignore[misc]
+        """The rest of a Taylor polynomial, of which only the order is known."""
+
+        @staticmethod
+        def forward(ctx: Any, known: int, move: Any, where: Any) -> Any:
+            ctx.save_for_backward(move, where)
+            ctx.known = known
+            zero = torch.zeros_like(move)
+            return zero if known >= 0 else zero.masked_fill(where, torch.nan)
+
+        @staticmethod
+        def backward(ctx: Any, _g: Any) -> Any:
+            move, where = ctx.saved_tensors
+            return None, Unknown.apply(ctx.known - 1, move, where), None
+
+    return Unknown
+
+
+def with_implicit_gradient(
+    points: Any, gradient: Any, solve: Callable[[Any], Any], *sources: Any
+) -> Any:
+    """The points x, zeros of the gradient, with dx = -H^-1 d(gradient).
+
+    `gradient` (b, d) is the gradient at x with its history. `solve` returns H^-1 g for an array g
+    of shape (b, d), NaN for rows without a derivative, from the numbers of the tensors `sources`. A
+    second derivative is refused.
     """
-    return _implicit_function().apply(points, gradient, inverse)
+    return _implicit_function().apply(points, gradient, solve, *sources)
 
 
 @lru_cache(maxsize=1)
@@ -266,16 +331,16 @@ def _implicit_function() -> Any:
         """x(theta), where gradient(x, theta) = 0."""
 
         @staticmethod
-        def forward(ctx: Any, points: Any, _gradient: Any, inverse: Any) -> Any:
-            ctx.save_for_backward(inverse)
+        def forward(ctx: Any, points: Any, _gradient: Any, solve: Any, *sources: Any) -> Any:
+            ctx.save_for_backward(*sources)
+            ctx.solve = solve
             return points.clone()
 
         @staticmethod
         @once_differentiable  # type: ignore[untyped-decorator]
         def backward(ctx: Any, g: Any) -> Any:
-            (inverse,) = ctx.saved_tensors
-            pulled = -(inverse @ g[:, :, None])[:, :, 0]
-            # a row whose derivative is not wanted must not spoil the others
-            return None, torch.where((g == 0).all(dim=1, keepdim=True), 0.0, pulled), None
+            sources = ctx.saved_tensors  # raises if they were changed in place
+            pulled = torch.as_tensor(-ctx.solve(as_double(host(g))), dtype=g.dtype, device=g.device)
+            return None, pulled, None, *(None for _ in sources)
 
     return Implicit

@@ -3,10 +3,12 @@
 import array_api_strict as strict
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 import mercer as mc
+from mercer import methods
 from mercer.methods import mmd, mmd_test
-from tests.engine.tensors import data, needs_torch
+from tests.engine.tensors import LIBRARIES, data, needs_torch, numbers, tensor_of
 
 X, Y, A = data()
 k = mc.Gaussian(1.0)
@@ -104,3 +106,59 @@ def test_sums_stay_on_their_device():
         assert found.device.type == "meta"
         assert found.dtype == torch.float32
         assert tuple(found.shape) == shape
+
+
+@needs_torch
+@pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")  # of torch itself
+def test_tangents_and_histories_are_not_lost():
+    import torch
+
+    x, y = torch.tensor(X), torch.tensor(Y)
+    f = mc.mean_embedding(k, x)
+    a = torch.ones(14, dtype=torch.float64)
+    with pytest.raises(mc.InputError, match="X carries a tangent of forward-mode"):
+        torch.autograd.functional.jacobian(
+            lambda z: k(z, y), x, strategy="forward-mode", vectorize=True
+        )
+    for call in (
+        lambda a: mc.Element(k, x, a)(y),
+        lambda a: mc.mean_embedding(k, x, weights=a)(y),
+        lambda a: (f * a[0])(y),
+        lambda a: mc.feature(k, x).combine(a)(y),
+    ):
+        with pytest.raises(mc.InputError, match="carries a tangent of forward-mode"):
+            torch.func.jvp(call, (a,), (a,))
+    held = torch.tensor([0.5, np.nan, np.nan, np.nan], requires_grad=True)
+    with pytest.raises(mc.InputError, match="fixed is a torch tensor that requires a gradient"):
+        mc.preimage(f, fixed=held)
+    with pytest.raises(mc.InputError, match="start is a torch tensor that requires a gradient"):
+        mc.preimage(f, start=x[0].clone().requires_grad_())
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_functions_that_compute_in_numpy(library):
+    """Points are read as arrays; elements on tensors are refused."""
+    make = tensor_of(library)
+    C = mc.covariance(k, make(X), k, make(X))
+    assert C.norm() == mc.covariance(k, X, k, X).norm()
+    assert_array_equal(methods.adaptive_density(k, make(X))(Y), methods.adaptive_density(k, X)(Y))
+    found = methods.blurring_mean_shift(k, make(X))
+    assert_array_equal(found.points, methods.blurring_mean_shift(k, X).points)
+    assert_array_equal(
+        methods.scale_space(make(X), n_bandwidths=3).n_modes,
+        methods.scale_space(X, n_bandwidths=3).n_modes,
+    )
+    f = mc.mean_embedding(k, make(X))
+    for call in (f.merge, lambda: methods.Density(f), lambda: mc.space.tensor(f, f)):
+        with pytest.raises(mc.InputError, match="on tensors, and this function computes in NumPy"):
+            call()
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_densities_out_of_range(library):
+    make = tensor_of(library)
+    for to in (np.asarray, make):
+        with pytest.raises(mc.InputError, match="outside the range of float32"):
+            mc.kernel_density(mc.Gaussian(1e-15), to(np.ones((5, 3), dtype=np.float32)))
+    found = mc.kernel_density(k, make(X))(make(Y))
+    assert_allclose(numbers(found), mc.kernel_density(k, X)(Y), rtol=1e-12)

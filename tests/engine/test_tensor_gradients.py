@@ -1,5 +1,7 @@
 """Derivatives through kernels, elements, statistics and pre-images, against finite differences."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -173,6 +175,15 @@ def test_rows_without_a_derivative_have_nan_and_spoil_no_others():
     assert torch.isnan(torch.autograd.grad(both.sum(), points)[0]).any()
 
 
+def test_points_that_change_before_the_backward_pass_are_refused():
+    X = leaf(6, 2)
+    points = mc.preimage(mc.mean_embedding(mc.Gaussian(2.0), X)).points
+    with torch.no_grad():
+        X += 1.0
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        points.sum().backward()
+
+
 def test_what_has_no_implicit_gradient_is_refused():
     X = leaf(5, 2)
     psi = mc.mean_embedding(mc.Gaussian(1.0), X)
@@ -184,3 +195,118 @@ def test_what_has_no_implicit_gradient_is_refused():
         slope.sum().backward()
     detached = mc.mean_embedding(mc.Gaussian(1.0), X.detach())
     assert not mc.preimage(detached).points.requires_grad
+
+
+# --- where points coincide ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cubic(mc.Radial):
+    """exp(-|x - y|^3), whose slope in the squared distance is 0 times infinity at 0."""
+
+    def profile(self, u):
+        return np.exp(-u * np.sqrt(u))
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Cubic() + mc.Linear(),
+        Cubic() * mc.Polynomial(2),
+        mc.NegativeDistance() * mc.NegativeDistance() + mc.Linear(),
+        mc.NegativeDistance() * mc.NegativeDistance() * mc.Polynomial(2),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("dim", [2, 5])
+def test_slopes_of_several_variables_that_are_limits(dim, kernel):
+    X = torch.randn(4, dim, dtype=torch.float64)
+    Y = X.clone().requires_grad_()
+    assert torch.equal(kernel(Y).detach(), kernel(X))
+    psi = mc.Element(kernel, X, torch.ones(4, dtype=torch.float64))
+    (slope,) = torch.autograd.grad(psi(Y).sum(), Y, create_graph=True)
+    assert_allclose(slope.detach(), psi.gradient(X), rtol=1e-10, atol=1e-10)
+    h = 1e-6 * torch.eye(dim, dtype=torch.float64)[0]
+    expected = (psi.gradient(X + h) - psi.gradient(X - h)) / 2e-6
+    (second,) = torch.autograd.grad(slope[:, 0].sum(), Y)
+    assert_allclose(second, expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "kernel", [mc.Matern(2.5) * mc.Polynomial(3), mc.Matern(1.5) + mc.Polynomial(3)], ids=repr
+)
+def test_unknown_derivatives_are_nan(kernel):
+    """Third derivatives of several variables, where a point coincides, and nowhere else."""
+    X = torch.randn(4, 2, dtype=torch.float64)
+    Y = torch.cat([X[:1], torch.randn(1, 2, dtype=torch.float64)]).requires_grad_()
+    a = torch.ones(4, dtype=torch.float64, requires_grad=True)
+    psi = mc.Element(kernel, X, a)
+    hessian = psi.hessian(Y.detach()).detach()
+    for slope in (torch.autograd.grad(psi(Y).sum(), Y, create_graph=True)[0], psi.gradient(Y)):
+        (second,) = torch.autograd.grad(slope[:, 0].sum(), Y, create_graph=True)
+        assert_allclose(second.detach(), hessian[:, 0], rtol=1e-9, atol=1e-9)
+        assert torch.isfinite(torch.autograd.grad(second.sum(), a, retain_graph=True)[0]).all()
+        (third,) = torch.autograd.grad(second[:, 1].sum(), Y)
+        assert torch.isnan(third[0]).all()
+        assert torch.isfinite(third[1]).all()
+
+
+@pytest.mark.parametrize("kernel", [mc.Matern(2.5), mc.Matern(2.5) + mc.Linear()], ids=repr)
+def test_third_derivatives_of_one_distance(kernel):
+    """They are zero where points coincide, because the kernel is even; the next are not known."""
+    X = torch.randn(3, 2, dtype=torch.float64)
+    Y = X[:2].clone().requires_grad_()
+    psi = mc.feature(kernel, X[:1])[0]
+
+    def hessians():
+        (slope,) = torch.autograd.grad(psi(Y).sum(), Y, create_graph=True)
+        yield torch.autograd.grad(slope[:, 0].sum(), Y, create_graph=True)[0]
+        yield torch.autograd.grad(psi.gradient(Y)[:, 0].sum(), Y, create_graph=True)[0]
+        yield psi.hessian(Y)[:, 0]
+
+    found = [torch.autograd.grad(h[:, 1].sum(), Y, create_graph=True)[0] for h in hessians()]
+    for third in found:
+        assert_allclose(third[0].detach(), 0.0, atol=1e-12)
+        assert_allclose(third[1].detach(), found[2][1].detach(), rtol=1e-9)
+        (fourth,) = torch.autograd.grad(third[:, 1].sum(), Y)
+        assert torch.isnan(fourth[0]).all()
+        assert torch.isfinite(fourth[1]).all()
+
+
+def test_hessians_with_the_history_of_coefficients():
+    X, a = torch.randn(3, 2, dtype=torch.float64), leaf(3)
+    assert gradcheck(lambda a: mc.Element(mc.Matern(1.5) * mc.Linear(), X, a).hessian(X), (a,))
+
+
+@pytest.mark.parametrize("engine", [None, "blocked"])
+def test_options_may_end_before_the_backward_pass(engine):
+    X, Y, w = leaf(20, 2), leaf(20, 2), torch.rand(20, dtype=torch.float64)
+    k = mc.Gaussian(1.0).transform(mc.Scales([1.0, 2.0]))
+
+    def losses():
+        return hsic(k, X, k, Y) + ksd(k, X, lambda X: -X, weights=w) + k(X, Y).sum()
+
+    (expected,) = torch.autograd.grad(losses(), X)
+    with mc.options(engine=engine, working_memory=0.05):
+        loss = losses()
+    other = "blocked" if engine is None else None
+    with mc.options(engine=other):
+        assert_allclose(torch.autograd.grad(loss, X)[0], expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_mixed_precision_is_off(engine):
+    X, B, k = torch.randn(50, 10), torch.randn(2, 2), mc.Gaussian(3.0) + mc.Linear()
+    psi = mc.Element(k, X, torch.randn(50, 2))
+
+    def results():
+        f = psi.combine(B)
+        return k(X), psi(X), f.gradient(X), f.norm(), k.gradient(X, X), mmd(k, X[:30], X[20:])
+
+    with mc.options(engine=engine):
+        expected = results()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            found = results()
+    for a, b in zip(found, expected, strict=True):
+        assert a.dtype == torch.float32
+        assert torch.equal(a, b)

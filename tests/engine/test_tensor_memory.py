@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import mercer as mc
+from mercer.methods import ksd
+from mercer.preimages._implicit import _newton_steps
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("array_api_compat")
@@ -59,3 +61,40 @@ def test_memory_of_a_loss_and_its_gradient(engine):
         check=True,
     )
     assert float(done.stdout) < 20  # MiB
+
+
+@pytest.mark.parametrize("engine", [None, "blocked"])
+def test_stein_discrepancies_keep_no_tile(engine):
+    n, kept = 2000, []
+    X = torch.randn(n, 3, dtype=torch.float64, requires_grad=True)
+    c = torch.ones(1, dtype=torch.float64, requires_grad=True)
+
+    def pack(tensor):
+        kept.append(tensor.untyped_storage().nbytes())
+        return tensor
+
+    with mc.options(engine=engine), torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        ksd(mc.InverseMultiquadric(1.0, 0.5), X, lambda X: -c * X)
+    assert sum(kept) < 4e6  # the matrix has 32 MB
+
+
+def test_preimages_solve_for_their_gradient_in_blocks(monkeypatch):
+    """Hessians are made in the backward pass, some rows at a time, for rows that need them."""
+    calls = []
+
+    def watched(problem, rows, *rest):
+        calls.append(len(rows))
+        return _newton_steps(problem, rows, *rest)
+
+    monkeypatch.setattr("mercer.preimages._implicit._newton_steps", watched)
+    X = torch.randn(30, 8, dtype=torch.float64, requires_grad=True)
+    a = torch.rand(30, 20, dtype=torch.float64) / 30
+    points = mc.preimage(mc.Element(mc.Gaussian(4.0), X, a)).points
+    assert not calls
+    slopes = []
+    for memory in (0.02, 128):
+        with mc.options(working_memory=memory):
+            slopes.append(torch.autograd.grad(points[:15].sum(), X, retain_graph=True)[0])
+    assert calls == [5, 5, 5, 15]
+    assert torch.allclose(*slopes, rtol=1e-12)
+    assert torch.isfinite(slopes[0]).all()

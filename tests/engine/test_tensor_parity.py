@@ -174,3 +174,42 @@ def test_preimages(library):
     held = np.array([0.5, np.nan, np.nan, np.nan])
     found = mc.preimage(psi[make], fixed=make(held), start=make(X[0]))
     assert_allclose(numbers(found.points)[:, 0], 0.5)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_float32_differences_are_not_noise(library):
+    """Terms that cancel are added in float64, as those of arrays, and the result is rounded."""
+    make, rng, k = tensor_of(library), np.random.default_rng(0), mc.Gaussian(1.0)
+    X = rng.normal(size=(60, 3)).astype(np.float32)
+    Y = (X + 1e-3 * rng.normal(size=X.shape)).astype(np.float32)
+    w = np.arange(1.0, 61.0, dtype=np.float32)
+
+    def gap(to):
+        return mc.mean_embedding(k, to(X)) - mc.mean_embedding(k, to(Y))
+
+    def near(to):
+        one, other = mc.feature(k, to(X)), mc.feature(k, to(Y))
+        return one, other, mc.Element(k, to(X), to(np.stack([w, -w], axis=1)))
+
+    for call in (
+        lambda to: gap(to).norm(),
+        lambda to: gap(to).inner(gap(to)),
+        lambda to: near(to)[0].distance(near(to)[1]),
+        lambda to: near(to)[2].norm(),
+        lambda to: mmd(k, to(X), to(Y), estimator="biased"),
+        lambda to: mmd(k, to(X), to(Y), estimator="biased", weights=(to(w), w)),
+        lambda to: mmd(k, to(X), to(Y)),
+        lambda to: mmd(k, to(X), to(Y), estimator="block"),
+        lambda to: mmd(k, to(X), to(Y), estimator="incomplete", random_state=0),
+        lambda to: hsic(k, to(X), k, to(Y[::-1].copy())),
+        lambda to: ksd(k, to(X), lambda Z: -Z, weights=to(w)),
+    ):
+        found = call(make)
+        assert str(found.dtype).endswith("float32")
+        assert_allclose(numbers(found), call(np.float64), rtol=1e-6)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_constants_are_not_rounded(library):
+    make = tensor_of(library)
+    assert float(mc.kernels.Constant(0.1)(make(data()[0]))[0, 1]) == 0.1

@@ -8,12 +8,14 @@ need one sum and one linear system, however many steps the search took.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mercer import engine
 from mercer._array import Array
+from mercer._config import get_options
 from mercer._tensors import (
     host,
     is_torch,
@@ -21,6 +23,7 @@ from mercer._tensors import (
     namespace,
     with_implicit_gradient,
 )
+from mercer.engine import pieces
 from mercer.exceptions import InputError
 from mercer.kernels import OpenBall
 from mercer.preimages._constraint import as_constraint
@@ -31,6 +34,7 @@ from mercer.space import Element
 
 _STATIONARY = 1e-4  # lengths of the kernel: after a longer Newton step x is not a critical point
 _DEFINITE = 1e-9  # of the largest curvature; below it x is not determined
+_HESSIANS = 8  # arrays of the size of the Hessians that are held at once
 _BORDER = 1e-3  # of the radius of an open ball: nearer to the sphere x may be held by it
 
 
@@ -61,44 +65,57 @@ def with_tensors(
     free = np.ones((count, X.shape[1]), dtype=bool)
     if fixed is not None:
         free &= np.isnan(np.broadcast_to(np.asarray(fixed, dtype=float), free.shape))
-    inverse = xp.asarray(_inverse_hessians(found, psi, free), dtype=X.dtype, device=X.device)
     f = engine.fields(psi.kernel.program, X, points, psi.coef, order=1, paired=True)
     gradient: Any = f.gradient
     assert is_torch(gradient)
-    return replace(found, points=with_implicit_gradient(points, -gradient, inverse))
+    solve = partial(_solved, np.array(found.points), found.ok, on_host(psi), free)
+    known = with_implicit_gradient(points, -gradient, solve, X, *psi.coef.arrays)
+    return replace(found, points=known)
 
 
-def _inverse_hessians(found: PreImage, psi: Element, free: Array) -> Array:
-    """H^-1 over the free coordinates, zero elsewhere; NaN where the row has no derivative.
+def _solved(points: Array, ok: Array, psi: Element, free: Array, g: Array) -> Array:
+    """H^-1 g over the free coordinates, zero elsewhere; NaN where the row has no derivative.
 
     A row has one if its search ended as it should, at a critical point without a cusp, where the
-    Hessian is positive definite.
+    Hessian is positive definite. Rows where g is zero are not looked at.
     """
-    plain, (count, dim) = on_host(psi), free.shape
-    batch = Element(plain.kernel, engine.as_float64(plain.points), plain.coef, count)
+    count, dim = free.shape
+    batch = Element(psi.kernel, engine.as_float64(psi.points), psi.coef, count)
     problem = Problem(batch, Nearest(), as_constraint(None, None, count, dim))
-    x = np.asarray(found.points, dtype=float)
+    out = np.zeros((count, dim))
+    rows = np.flatnonzero((g != 0.0).any(axis=1))
+    size = max(1, int(get_options().working_memory * 2**20 / (8 * _HESSIANS * dim**2)))
+    for some in pieces(len(rows), size):
+        at = rows[some]
+        out[at] = _newton_steps(problem, at, np.asarray(points[at], float), ok[at], free[at], g[at])
+    return out
+
+
+def _newton_steps(
+    problem: Problem, rows: Array, x: Array, ok: Array, free: Array, g: Array
+) -> Array:
+    """The same for some rows, with their Hessians in memory."""
     with np.errstate(all="ignore"):
-        state = problem.at(x, np.arange(count), 2)
-    scale = np.exp(state.shift)[:, None]
-    gradient = np.where(free, state.gradient * scale, 0.0)
-    assert state.hessian is not None
-    both = free[:, :, None] & free[:, None, :]
-    H = np.where(both, state.hessian * scale[:, :, None], 0.0)
-    good = found.ok & np.isfinite(H).all(axis=(1, 2)) & np.isfinite(gradient).all(axis=1)
+        state = problem.at(x, rows, 2)
+        scale = np.exp(state.shift)[:, None]
+        gradient = np.where(free, state.gradient * scale, 0.0)
+        assert state.hessian is not None
+        both = free[:, :, None] & free[:, None, :]
+        H = np.where(both, state.hessian * scale[:, :, None], 0.0)
+    good = ok & np.isfinite(H).all(axis=(1, 2)) & np.isfinite(gradient).all(axis=1)
     if state.cusp is not None:
         good &= np.asarray(state.cusp) == 0
-    domain = psi.kernel.domain
+    domain = problem.kernel.domain
     if isinstance(domain, OpenBall):
         good &= np.linalg.norm(x, axis=1) < (1.0 - _BORDER) * domain.radius
-    out = np.full((count, dim, dim), np.nan)
+    out = np.full(x.shape, np.nan)
     length = problem.length if np.isfinite(problem.length) else problem.spread
     for j in np.flatnonzero(good):
         curvature, V = np.linalg.eigh(H[j][np.ix_(free[j], free[j])])
         if curvature.size and not curvature[0] > _DEFINITE * curvature[-1]:
             continue
-        inverse = np.zeros((dim, dim))
-        inverse[np.ix_(free[j], free[j])] = V / curvature @ V.T
-        if np.linalg.norm(inverse @ gradient[j]) <= _STATIONARY * length:
-            out[j] = inverse
+        newton = V @ ((V.T @ gradient[j][free[j]]) / curvature)
+        if np.linalg.norm(newton) <= _STATIONARY * length:
+            out[j] = 0.0
+            out[j][free[j]] = V @ ((V.T @ g[j][free[j]]) / curvature)
     return out

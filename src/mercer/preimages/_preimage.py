@@ -12,7 +12,7 @@ from mercer import engine
 from mercer._array import Array, check_flag, instance, is_sparse, positive_int
 from mercer._progress import Callback, check_callback
 from mercer._status import Status
-from mercer._tensors import host, is_tensor
+from mercer._tensors import as_numpy, is_tensor
 from mercer.engine import n_columns, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, OpenBall
@@ -124,9 +124,9 @@ def preimage(
     check_callback(callback)
     if isinstance(psi, Element) and is_tensor(psi.points):
         settings: dict[str, Any] = {
-            "objective": objective, "start": host(start), "n_starts": n_starts, "region": region,
-            "fixed": host(fixed), "random_state": random_state, "eigenvalues": eigenvalues,
-            "history": history, "callback": callback,
+            "objective": objective, "start": as_numpy(start, "start"), "n_starts": n_starts,
+            "region": region, "fixed": as_numpy(fixed, "fixed"), "random_state": random_state,
+            "eigenvalues": eigenvalues, "history": history, "callback": callback,
         }  # fmt: skip
         back = preimage(on_host(psi), solver, **settings)
         return with_tensors(back, psi, objective, region, settings["fixed"])

@@ -13,7 +13,7 @@ from mercer import engine
 from mercer._array import Array, Points, as_vector, check_same_columns, frozen, instance, real
 from mercer._chunks import Chunks
 from mercer._frames import Framed, Header
-from mercer._tensors import as_numpy, check_alike, check_finite, constant, is_tensor, namespace
+from mercer._tensors import check_alike, check_finite, constant, is_tensor, namespace, no_autocast
 from mercer.engine import Coef, Dense, Fields, LowRank, SingleFeatures, n_columns, n_rows, stack
 from mercer.exceptions import InputError, SpaceError
 from mercer.kernels import Kernel
@@ -266,12 +266,12 @@ class Element(Framed):
             W = as_vector(W.reshape(-1), "weights").reshape(count, -1)
             W = constant(W, self.points)
         batch = W.shape[1] if ndim == 2 else None
-        with _no_overflow():
+        with _no_overflow(), no_autocast(W):
             return Element(self.kernel, self.support, self.coef.combine(W), batch)
 
     def merge(self) -> Element:
         """Return the same element with equal points merged and points of zero weight dropped."""
-        as_numpy(self.points, "points")
+        instance(self, Element, "the element")  # on arrays
         points, groups = unique(self.points)
         coef = self.coef.merged(groups, n_rows(points))
         if isinstance(coef, Dense):

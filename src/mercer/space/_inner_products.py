@@ -9,12 +9,12 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array
-from mercer._tensors import detached, float_bits, is_tensor, namespace
+from mercer._tensors import as_double, detached, is_tensor, namespace
 from mercer.engine import Coef, Dense, Program, SingleFeatures, n_rows, pieces
 from mercer.exceptions import InputError
 
 _VALUES = 1 << 20  # values of a batch that are held at once
-_ROUNDING = {32: 1e-5, 64: 1e-12}  # relative, of squared norms of tensors, by bits per number
+_ROUNDING = 1e-12  # relative, of squared norms of tensors
 
 Expansion = tuple[Any, Coef]
 """Points and coefficients."""
@@ -25,15 +25,30 @@ def blocks(points: Any, coef: Coef) -> list[Expansion]:
 
     Inner products use float64 for points of any dtype, or norms of differences would be noise.
     """
-    points = engine.as_float64(points)
+    points, coef = in_float64(points, coef)
     if isinstance(coef, engine.Stacked):
         axes = (slice(None),) if is_tensor(points) else ()
         return [(points[rows, *axes], part) for rows, part in coef.blocks()]
     return [(points, coef)]
 
 
+def in_float64(points: Any, coef: Coef) -> Expansion:
+    """Points in float64; coefficients, too, if they are tensors."""
+    if not is_tensor(points):
+        return engine.as_float64(points), coef
+    return as_double(points), _doubled(coef)
+
+
+def _doubled(coef: Coef) -> Coef:
+    if isinstance(coef, engine.Stacked):
+        return engine.stack([_doubled(part) for part in coef.parts])
+    if isinstance(coef, SingleFeatures):
+        return replace(coef, value=as_double(coef.value))
+    return coef.rebuilt([as_double(a) for a in coef.arrays])
+
+
 def inner_table(program: Program, one: Expansion, other: Expansion) -> Array:
-    """<psi_j, phi_l> for every element of two batches, shape (b, b')."""
+    """<psi_j, phi_l> for every element of two batches, shape (b, b'); of tensors in their dtype."""
     if other[1].shape[1] <= one[1].shape[1]:  # evaluate the smaller batch
         return _weighed_values(program, one, other).T
     return _weighed_values(program, other, one)
@@ -78,6 +93,8 @@ def tensor_norms(program: Program, points: Any, coef: Coef) -> Any:
 
     The derivative of the root is taken as zero where the norm is zero.
     """
+    dtype = points.dtype
+    points, coef = in_float64(points, coef)
     xp, parts = namespace(points), blocks(points, coef)
     squared: Any = 0.0
     for i, one in enumerate(parts):
@@ -88,8 +105,8 @@ def tensor_norms(program: Program, points: Any, coef: Coef) -> Any:
     size = _absolute(coef).weigh(length[:, None])[0, :]
     zero = xp.zeros_like(squared)
     root = xp.where(squared > 0, xp.sqrt(xp.where(squared > 0, squared, zero + 1.0)), zero)
-    rounding = _ROUNDING[float_bits(points)] * detached(size) ** 2
-    return xp.where(squared < -rounding, xp.full_like(root, np.nan), root)
+    root = xp.where(squared < -_ROUNDING * detached(size) ** 2, xp.full_like(root, np.nan), root)
+    return xp.astype(root, dtype, copy=False)
 
 
 def _paired_tensors(program: Program, one: Expansion, other: Expansion) -> Any:
@@ -151,9 +168,11 @@ def _paired(program: Program, one: Expansion, other: Expansion) -> Array:
 
 def _weighed_values(program: Program, weighing: Expansion, evaluated: Expansion) -> Array:
     """Inner products from the values of one batch at the points of the other, (b', b)."""
-    X, B = engine.as_float64(evaluated[0]), evaluated[1]
+    X, B = in_float64(*evaluated)
     if is_tensor(X):
-        return weighing[1].weigh(engine.fields(program, X, weighing[0], B).value)
+        Y, A = in_float64(*weighing)
+        table = A.weigh(engine.fields(program, X, Y, B).value)
+        return namespace(X).astype(table, evaluated[0].dtype, copy=False)  # type: ignore[no-any-return]
     total = np.zeros((B.shape[1], weighing[1].shape[1]))
     size = _rows_for(B.shape[1])
     for points, coef in blocks(*weighing):

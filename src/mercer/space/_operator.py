@@ -13,6 +13,7 @@ from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.space._element import Element
 from mercer.space._features import feature
+from mercer.space._points import checked_points
 
 _BLOCK = 1024  # rank-one terms whose inner products are held at once
 
@@ -154,7 +155,8 @@ def covariance(
     >>> float(C.bilinear(e, e))
     2.0
     """
-    u, v = feature(kernel_x, X), feature(kernel_y, Y)
+    u = feature(kernel_x, checked_points(kernel_x, X, tensors=False))
+    v = feature(kernel_y, checked_points(kernel_y, Y, "Y", tensors=False))
     n = len(u)
     if len(v) != n:
         raise InputError(f"X has {n} points, but Y has {len(v)}: they must be paired")

@@ -91,8 +91,11 @@ def _odd_numbers(count: int) -> Array:
     return np.asarray((z ^ (z >> np.uint64(31))) | np.uint64(1))
 
 
-def checked_points(kernel: Kernel, X: Any, name: str = "X") -> Points:
-    """Points checked by a kernel; raise if `kernel` is not a Kernel."""
+def checked_points(kernel: Kernel, X: Any, name: str = "X", *, tensors: bool = True) -> Points:
+    """Points checked by a kernel, tensors as NumPy arrays if `tensors` is False.
+
+    Raises if `kernel` is not a Kernel.
+    """
     if not isinstance(kernel, Kernel):
         raise InputError(f"kernel must be a Kernel such as Gaussian(1.0), got {kernel!r}")
-    return kernel.points(X, name, tensors=True)
+    return kernel.points(X, name, tensors=tensors)

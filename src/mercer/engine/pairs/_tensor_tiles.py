@@ -8,7 +8,8 @@ convention for cusps (the symmetric derivative) as everywhere in the engine.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 from typing import Any
 
 from mercer._tensors import (
@@ -20,6 +21,7 @@ from mercer._tensors import (
     namespace,
     put,
     recomputed,
+    unknown_after,
 )
 from mercer.engine._sizes import pieces
 from mercer.engine.pairs._coordinates import tensor_sums
@@ -60,6 +62,7 @@ from mercer.engine.programs._program import (
 from mercer.exceptions import InputError
 
 _ENTRIES = 1 << 18  # coordinates that are subtracted at once: 2 MiB
+_TINY = {32: 1e-30, 64: 1e-200}  # a squared distance whose root has a finite inverse
 
 
 def require_tensors(program: Program) -> None:
@@ -207,15 +210,17 @@ class TensorPairs:
         anywhere = xp.any(xp.stack([xp.broadcast_to(m, shape) for m in masks.values()]), axis=0)
         if not bool(xp.any(anywhere)):
             return evaluate(program.profile, inputs, order).each(full), None
-        if order == 2 and len(inputs) > 1:
+        at = _with_slopes(program, evaluate(program.profile, plain, 2).each(full), plain, masks)
+        at, cusp = without_cusps(program, at, plain)
+        known = 2 if _is_mixed(at, set(masks)) else 3
+        if order == known:
             raise InputError(
                 "third derivatives of this product or sum of kernels are not known where points "
                 "coincide; detach the Hessian"
             )
-        at, cusp = without_cusps(program, evaluate(program.profile, plain, 2).each(full), plain)
         safe = [_apart(v, masks[i]) if i in masks else v for i, v in enumerate(inputs)]
         away = evaluate(program.profile, safe, order).each(full)
-        return _chosen(anywhere, _taylor(at, inputs, order), away), cusp
+        return _chosen(anywhere, _taylor(at, inputs, order, anywhere, known), away), cusp
 
 
 def _apart(u: Any, zero: Any) -> Any:
@@ -226,8 +231,44 @@ def _apart(u: Any, zero: Any) -> Any:
     return xp.where(zero, xp.broadcast_to(other, u.shape), u)
 
 
-def _taylor(jet: Jet, inputs: list[Any], order: int) -> Jet:
-    """The jet, and how it changes with the inputs, up to second derivatives in all."""
+def _with_slopes(program: Program, jet: Jet, inputs: list[Any], masks: dict[int, Any]) -> Jet:
+    """The jet with the limits of slopes that are zero times infinity at distance zero.
+
+    Of several variables a limit depends on the others, so it is the slope at a tiny distance.
+    """
+    xp, first = namespace(jet.value), list(jet.first)
+    unknown = {v: xp.isnan(first[v]) & mask for v, mask in masks.items() if not is_zero(first[v])}
+    unknown = {v: mask for v, mask in unknown.items() if bool(xp.any(mask))}
+    if len(inputs) == 1 or not unknown:  # `without_cusps` knows the limit of one variable
+        return jet
+    tiny = _TINY[float_bits(jet.value)]
+    near = [xp.where(masks[i], tiny, u) if i in masks else u for i, u in enumerate(inputs)]
+    slopes = evaluate(program.profile, near, 1).first
+    for v, mask in unknown.items():
+        first[v] = xp.where(mask, slopes[v], first[v])
+    return Jet(jet.value, tuple(first), jet.second)
+
+
+def _is_mixed(jet: Jet, distances: set[int]) -> bool:
+    """Whether third derivatives where points coincide need more than the jet.
+
+    They need mixed derivatives in a distance and another variable, which `without_cusps` leaves
+    out, and third ones in other variables. Those of a function of one distance are zero.
+    """
+    count = range(len(jet.first))
+    return any(
+        not is_zero(jet.second[v][w])
+        for v in count
+        for w in count
+        if len(count) > 1 and not (v == w and v in distances)
+    )
+
+
+def _taylor(jet: Jet, inputs: list[Any], order: int, mask: Any, known: int) -> Jet:
+    """The jet, and how it changes with the inputs, up to second derivatives in all.
+
+    That gives all derivatives up to the order `known`. The next are NaN under the mask.
+    """
     count = range(len(inputs))
     move = [v - detached(v) for v in inputs]  # zero, with a slope of one
     first = list(jet.first)
@@ -238,7 +279,11 @@ def _taylor(jet: Jet, inputs: list[Any], order: int) -> Jet:
             bent = plus(bent, times(jet.second[v][w], move[w]))
         first[v] = plus(jet.first[v], bent)
         value = plus(value, times(plus(jet.first[v], times(0.5, bent)), move[v]))
-    return Jet(value, tuple(first[:]) if order else (), jet.second if order == 2 else ())
+    total = namespace(value).broadcast_to(sum(move[1:], start=move[0]), value.shape)
+    value = value + unknown_after(known, total, mask)
+    rest = unknown_after(known - order, total, mask)
+    found = Jet(value, tuple(first) if order else (), jet.second if order == 2 else ())
+    return replace(found.each(partial(plus, rest)), value=value)
 
 
 def _chosen(mask: Any, one: Jet, other: Jet) -> Jet:

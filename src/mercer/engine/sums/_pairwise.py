@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array
-from mercer._tensors import eye_like, is_tensor, recomputed
+from mercer._tensors import eye_like, is_tensor, no_autocast, recomputed
 from mercer._threads import map_threads
 from mercer.engine._sizes import (
     as_float32,
@@ -158,7 +158,8 @@ def pairwise_derivative(program: Program, X: Any, Y: Any, *, mixed: bool = False
     require_derivatives(program)
     order = 2 if mixed else 1
     if is_tensor(X):
-        return _of_tensors(program, X, Y, order)  # type: ignore[no-any-return]
+        with no_autocast(X):
+            return _of_tensors(program, X, Y, order)  # type: ignore[no-any-return]
     if needs_float64(program, Y, X, order):
         wide = pairwise_derivative(program, as_float64(X), as_float64(Y), mixed=mixed)
         return as_float32(wide)

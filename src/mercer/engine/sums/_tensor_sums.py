@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mercer._config import get_options
-from mercer._tensors import as_double, is_tracked, namespace, recomputed
+from mercer._tensors import as_double, is_tracked, namespace, no_autocast, recomputed
 from mercer.engine._sizes import n_columns, n_rows, pieces
 from mercer.engine.pairs._tensor_tiles import TensorPairs, require_tensors
 from mercer.engine.programs._coef import Coef, Dense, LowRank, SingleFeatures, Stacked
@@ -44,6 +44,11 @@ def gram(program: Program, X: Any, Y: Any, engines: Host) -> Any:
 @np.errstate(all="ignore")
 def _gram(program: Program, X: Any, Y: Any) -> Any:
     """The same, tile by tile."""
+    with no_autocast(X):
+        return _gram_of_tiles(program, X, Y)
+
+
+def _gram_of_tiles(program: Program, X: Any, Y: Any) -> Any:
     pairs = pairs_of(program, Y, X, 0)
     xp, m = pairs.xp, n_rows(Y)
     height = max(1, _entries(6 + 4 * len(program.variables)) // m)
@@ -54,7 +59,8 @@ def _gram(program: Program, X: Any, Y: Any) -> Any:
         return pairs.jet(pairs.tile(points, queries), shape)[0].value
 
     if not program.variables:
-        return xp.astype(xp.full((n_rows(X), m), program.value_at_zero, device=X.device), X.dtype)
+        where = {"dtype": X.dtype, "device": X.device}
+        return xp.full((n_rows(X), m), program.value_at_zero, **where)
     tiles = [
         recomputed(tile, *pairs.points, *(y[rows, :] for y in pairs.queries))
         for rows in pieces(n_rows(X), height)
@@ -74,14 +80,21 @@ def fields(
     program: Program, X: Any, Y: Any, coef: Coef, order: int, paired: bool, engines: Host
 ) -> Fields:
     """Every element at every query, or element j at query j, with derivatives up to `order`."""
+    with no_autocast(X):
+        return _fields(program, X, Y, coef, order, paired, engines)
+
+
+def _fields(
+    program: Program, X: Any, Y: Any, coef: Coef, order: int, paired: bool, engines: Host
+) -> Fields:
     on_host = runs_on_host(program, X)
     if on_host and not is_tracked(X, Y, *coef.arrays):
         return host_fields(engines, program, X, Y, coef, order, paired)
     if isinstance(coef, Stacked):
         parts = ((X[rows, :], part) for rows, part in coef.blocks())
-        return total([fields(program, x, Y, part, order, paired, engines) for x, part in parts])
+        return total([_fields(program, x, Y, part, order, paired, engines) for x, part in parts])
     if isinstance(coef, LowRank) and not paired:
-        return mixed(fields(program, X, Y, Dense(coef.left), order, False, engines), coef.right)
+        return mixed(_fields(program, X, Y, Dense(coef.left), order, False, engines), coef.right)
     if isinstance(coef, SingleFeatures) and order == 0:
         chosen = namespace(X).take(X, coef.index, axis=0)
         K = _rowwise(program, Y, chosen) if paired else gram(program, Y, chosen, engines)
@@ -96,7 +109,8 @@ def fields(
 
 @np.errstate(all="ignore")
 def _values(program: Program, X: Any, Y: Any, A: Any) -> Any:
-    return _TensorSum(program, X, Y, Dense(A), 0, False).run().value
+    with no_autocast(X):
+        return _TensorSum(program, X, Y, Dense(A), 0, False).run().value
 
 
 class _TensorSum:
@@ -108,7 +122,7 @@ class _TensorSum:
         self.program, self.coef, self.order, self.paired = program, coef, order, paired
         self.dtype, self.n, self.m, self.dim = X.dtype, n_rows(X), n_rows(Y), n_columns(X)
         self.batch = 1 if paired else coef.shape[1]
-        self.pairs = pairs_of(program, X, Y, order, is_tracked(*coef.arrays))
+        self.pairs = pairs_of(program, X, Y, order)
         self.device = X.device
         entries = _entries(6 + 6 * (order + 1) * max(1, len(program.variables)))
         self.rows = min(self.m, math.isqrt(entries))
@@ -176,14 +190,12 @@ def _times(a: Any, b: Any) -> Any:
     return a * b
 
 
-def pairs_of(program: Program, X: Any, Y: Any, order: int, tracked: bool = False) -> TensorPairs:
+def pairs_of(program: Program, X: Any, Y: Any, order: int) -> TensorPairs:
     """Pairs in the type of the points, or in float64 where float32 would lose digits."""
     pairs = TensorPairs(program, X, Y, order)
-    pairs.is_tracked |= tracked
     if not pairs.measured():
         x = as_double(X)
         pairs = TensorPairs(program, x, x if Y is X else as_double(Y), order)
-        pairs.is_tracked |= tracked
         pairs.measured()
     return pairs
 

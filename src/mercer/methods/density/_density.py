@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, is_sparse, non_negative, positive_int, refuse_pieces
+from mercer._array import Array, instance, is_sparse, non_negative, positive_int, refuse_pieces
 from mercer._chunks import Chunks
 from mercer._config import get_options
 from mercer._random import as_generator
+from mercer._tensors import float_bits, host, is_tensor
 from mercer.engine import Dense, Fields, by_row, n_columns, n_rows, tile_dtype, total
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel, Scales
@@ -56,7 +57,9 @@ def kernel_density(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     mean = mean_embedding(kernel, X, weights=weights)
     log_Z = log_normaliser(kernel, n_columns(mean.points))
     used = np.log(_extremes(mean)) - log_Z
-    limits = np.finfo(np.float32 if mean.points.dtype == np.float32 else np.float64)
+    X = mean.points
+    single = float_bits(X) == 32 if is_tensor(X) else X.dtype == np.float32
+    limits = np.finfo(np.float32 if single else np.float64)
     if used.min() < math.log(limits.tiny) or used.max() > math.log(limits.max):
         raise InputError(
             f"the coefficients of this density are outside the range of {limits.dtype} (log Z is "
@@ -115,6 +118,7 @@ class Density:
         for e in elements:
             if not isinstance(e, Element) or e.batch is not None:
                 raise InputError(f"elements must be single elements, got {e!r}")
+            instance(e, Element, "an element of the density")  # on arrays
             if n_columns(e.points) is None:
                 raise InputError(f"a density needs points that are vectors; {e!r} has others")
             if n_columns(e.points) != n_columns(elements[0].points):
@@ -252,7 +256,7 @@ def adaptive_density(
     """
     a, n_groups = non_negative(sensitivity, "sensitivity"), positive_int(n_groups, "n_groups")
     check_kernel(kernel)
-    mean = mean_embedding(kernel, X, weights=weights)
+    mean = mean_embedding(kernel, kernel.points(X), weights=weights)
     if isinstance(mean.points, Chunks):
         if a > 0.0:
             raise InputError(
@@ -364,7 +368,7 @@ def _unshifted(f: Fields, name: str) -> Array:
 def weights_of(element: Element) -> Array:
     """The coefficients of a single element, shape (n,)."""
     refuse_pieces(element.points)
-    return np.asarray(element.coef.tile(slice(None), slice(None)), dtype=np.float64)[:, 0]
+    return np.asarray(host(element.coef.tile(slice(None), slice(None))), dtype=np.float64)[:, 0]
 
 
 def _out_of_range(log: float, dtype: Any = np.float64) -> InputError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -168,14 +169,16 @@ def mean_values(kernel: Kernel, x: Any, w: Array | None = None) -> Array:
 def _of_tensors(kernels: Any, points: Any, w: Any, biased: bool, centred: bool) -> Any:
     """The same criterion for tensors, computed in float64."""
     xp, wide = namespace(w), as_double(w)
+    wide = wide / xp.sum(wide)  # one in float64, too
     used = int(np.count_nonzero(host(w)))
     if not biased and centred:
         at_least_four(used)
     if not biased and used < 2:
         raise InputError("the unbiased estimator needs two pairs with positive weight")
+    points = [replace(z, array=as_double(z.array)) for z in points]
     both = list(zip(kernels, points, strict=True))
-    shifts = [offsets(k, z, w) if centred else 0.0 * wide for k, z in both]
-    sums = _PairSums(*tensor_pair_sums(kernels, [z.array for z in points], shifts, w))
+    shifts = [offsets(k, z, wide) if centred else 0.0 * wide for k, z in both]
+    sums = _PairSums(*tensor_pair_sums(kernels, [z.array for z in points], shifts, wide))
     if centred and not biased:
         value = _unbiased(sums, wide)
     elif biased:

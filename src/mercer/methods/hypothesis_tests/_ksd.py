@@ -115,8 +115,9 @@ def _of_tensors(kernel: Kernel, X: Any, score: Any, weights: Any, estimator: str
     """The same for tensors, computed in float64."""
     weights = as_weights(weights, n_rows(X), like=X)
     w = as_double(weights)
+    w = w / namespace(w).sum(w)  # one in float64, too
     tiles = SteinTiles(kernel, as_double(X), as_double(tensor_scores(score, X)))
-    value = quadratic_form(tiles, w)
+    value = quadratic_form(tiles, w, tiles.X, tiles.S)
     if estimator == "unbiased":
         if np.count_nonzero(host(w)) < 2:
             raise InputError("the unbiased estimator needs two rows with positive weight")

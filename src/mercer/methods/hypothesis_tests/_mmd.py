@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from mercer._array import Array, as_weights, check_same_columns, instance, one_of, positive_int
 from mercer._chunks import Chunks
 from mercer._random import as_generator
-from mercer._tensors import check_alike, host, is_tensor, namespace
+from mercer._tensors import as_double, check_alike, float_bits, host, is_tensor, namespace
 from mercer.engine import pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
@@ -84,6 +85,11 @@ def mmd(
     check_same_columns(x, y)
     if isinstance(x.array, Chunks) or isinstance(y.array, Chunks):
         return _in_pieces(kernel, x, y, weights, estimator)
+    if is_tensor(x.array) and float_bits(x.array) == 32:
+        wide, weights = _in_float64(x, y, weights)
+        how: Any = {"n_pairs": n_pairs, "block_size": block_size, "random_state": random_state}
+        value = mmd(kernel, *wide, weights=weights, estimator=estimator, **how)
+        return namespace(value).astype(value, x.array.dtype)
     if estimator in ("biased", "unbiased"):
         v, w = _both(weights)
         v = as_weights(v, len(x), like=x.array)
@@ -143,6 +149,18 @@ def _both(weights: Any) -> tuple[Any, Any]:
     if not isinstance(weights, list | tuple) or len(weights) != 2:
         raise InputError("weights must be a pair, the weights of X and those of Y")
     return weights[0], weights[1]
+
+
+def _in_float64(x: Any, y: Any, weights: Any) -> tuple[list[Any], Any]:
+    """Samples and weights of float32 tensors: terms of about the same size are subtracted."""
+    both = _both(weights)
+    for z, w in zip((x, y), both, strict=True):
+        if is_tensor(w):
+            check_alike(z.array, w, ("the points", "weights"))
+    wide = [replace(z, array=as_double(z.array)) for z in (x, y)]
+    if weights is None:
+        return wide, None
+    return wide, [as_double(w) if is_tensor(w) else w for w in both]
 
 
 def _in_pieces(kernel: Kernel, x: Any, y: Any, weights: Any, estimator: str) -> float:

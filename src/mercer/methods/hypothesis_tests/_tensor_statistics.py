@@ -64,15 +64,18 @@ def tensor_pair_sums(kernels: Any, arrays: Any, shifts: Any, w: Any) -> list[Any
     return [xp.concat(total, axis=0) for total in out]
 
 
-def quadratic_form(tile: Callable[[slice, slice], Any], w: Any) -> Any:
-    """w'Hw of a matrix that is known by its tiles, each computed again in the backward pass."""
+def quadratic_form(tile: Callable[[slice, slice], Any], w: Any, *sources: Any) -> Any:
+    """w'Hw of a matrix that is known by its tiles, each computed again in the backward pass.
+
+    The tiles are computed from `sources`, which may have a history.
+    """
     total: Any = 0.0
     for rows, columns in product(pieces(w.shape[0], _TILE), repeat=2):
 
-        def part(v: Any, u: Any, rows: slice = rows, columns: slice = columns) -> Any:
+        def part(v: Any, u: Any, *_: Any, rows: slice = rows, columns: slice = columns) -> Any:
             return v @ (tile(rows, columns) @ u)
 
-        total = total + recomputed(part, w[rows], w[columns])
+        total = total + recomputed(part, w[rows], w[columns], *sources)
     return total
 
 

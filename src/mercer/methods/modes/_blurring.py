@@ -16,7 +16,7 @@ from mercer.methods._rows import connected, renumbered, row_squares
 from mercer.methods.density._density import weights_of
 from mercer.methods.modes._density_sum import DensitySum
 from mercer.space import mean_embedding
-from mercer.space._points import unique
+from mercer.space._points import checked_points, unique
 
 _SELF_WEIGHTS = ("limit", "exclude", "eps")
 _JOINED = 1e-3  # of the kernel's length: points closer than this are one
@@ -113,7 +113,7 @@ def blurring_mean_shift(
     positive(tol, "tol")
     positive_int(max_iter, "max_iter")
     non_negative(eps, "eps")
-    mean = mean_embedding(kernel, X, weights=weights)
+    mean = mean_embedding(kernel, checked_points(kernel, X, tensors=False), weights=weights)
     target, a = DensitySum.of(mean), weights_of(mean)
     Z = target.forth(np.asarray(mean.points, dtype=np.float64))
     length = target.length

@@ -18,7 +18,7 @@ from mercer.methods.modes._ascent import find_modes
 from mercer.methods.modes._density_sum import DensitySum
 from mercer.methods.modes._mean_shift import mean_shift
 from mercer.space import Element, mean_embedding
-from mercer.space._points import unique
+from mercer.space._points import checked_points, unique
 
 _FACTOR = math.sqrt(2.0)  # between bandwidths tried while looking for the largest
 _STEPS = 60  # of that search: nine orders of magnitude
@@ -219,7 +219,7 @@ class _Counter:
     """Modes of one sample at any bandwidth."""
 
     def __init__(self, kernel: Kernel, X: Any, weights: Any, max_starts: int) -> None:
-        mean = mean_embedding(kernel, X, weights=weights)
+        mean = mean_embedding(kernel, checked_points(kernel, X, tensors=False), weights=weights)
         target = DensitySum.of(mean)
         self.kernel, self.forth = kernel, target.forth
         self.unit = 1.0 if hasattr(kernel, "length_scale") else target.length
