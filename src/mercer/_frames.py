@@ -43,7 +43,11 @@ class Header:
 
 def is_chunked(X: Any) -> bool:
     """Whether these are rows in pieces: `Chunks`, or a Dask collection (without importing Dask)."""
-    return hasattr(type(X), "__dask_graph__") or hasattr(type(X), "in_pieces")
+    kind = type(X)
+    if not hasattr(kind, "__dask_graph__"):
+        return hasattr(kind, "in_pieces")
+    # arrays of xarray have a graph or None; Dask's own always have one, and it may be long to make
+    return kind.__module__.startswith("dask") or X.__dask_graph__() is not None
 
 
 def as_frame(X: Any, name: str = "X") -> Any:
@@ -81,7 +85,7 @@ def as_series(y: Any) -> Any:
 
 def header_of(X: Any) -> Header | None:
     """The header of a frame whose columns have strings as names; None for anything else."""
-    frame = as_frame(X)
+    frame = as_frame(getattr(X, "_meta", None) if is_chunked(X) else X)  # of Dask: an empty frame
     if frame is None or not all(isinstance(c, str) for c in frame.columns):
         return None
     library = frame.implementation.value

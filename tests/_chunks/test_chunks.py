@@ -1,11 +1,13 @@
 """Rows in pieces of one process; tests/dask runs the same on a cluster."""
 
+import sys
+
 import numpy as np
 import pytest
 
 import mercer as mc
 from mercer._chunks import LocalChunks, _samples, sampled
-from mercer.exceptions import InputError
+from mercer.exceptions import InputError, UnavailableError
 
 rng = np.random.default_rng(0)
 X, w = rng.normal(size=(100, 3)), rng.random(100)
@@ -39,6 +41,59 @@ def test_functions_of_pieces_and_of_pairs_of_pieces():
     other = rows.zip(w).concat(rows.zip(w))
     pairs = rows.crossed(other, lambda x, y, v: x @ y.T @ v, dtype=float)
     np.testing.assert_allclose(pairs.collected(), 2.0 * X @ (X.T @ w))
+
+
+def test_pairs_of_pieces_of_a_symmetric_function():
+    read = []
+
+    def piece(i):
+        read.append(i)
+        return X[30 * i : 30 * i + 30]
+
+    rows = LocalChunks.reading([30, 30, 30, 10], (3,), np.float64, piece).each(range(4))
+    pairs = rows.crossed(rows, lambda x, i, y, j: [(i, j)], add=list.__add__, half=True)
+    found = pairs.total(list)
+    assert found == [(i, j) for i in range(4) for j in range(i, 4)]
+    assert len(read) == 4 + 10
+
+
+class Array:
+    """An array of another library: its class has Dask's protocol, this one is in memory."""
+
+    def __init__(self, array, graph):
+        self.array, self.graph, self.shape = array, graph, array.shape
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.array, dtype=dtype)
+
+    def __len__(self):
+        return len(self.array)
+
+    def __getitem__(self, rows):
+        return Array(self.array[rows], self.graph)
+
+    def __dask_graph__(self):
+        return self.graph
+
+
+def test_arrays_of_other_libraries_are_in_pieces_if_they_have_a_graph():
+    k = mc.Gaussian(1.0)
+    psi = mc.mean_embedding(k, Array(X, None))
+    np.testing.assert_array_equal(psi(X), mc.mean_embedding(k, X)(X))
+    rows = LocalChunks.of(X, 30)
+    options = {"n_landmarks": 5, "random_state": 0, "penalty": 1.0}
+    found, known = (mc.KernelRidge(k, **options).fit(rows, y) for y in (Array(w, None), w))
+    np.testing.assert_array_equal(found.predict(X), known.predict(X))
+    with pytest.raises(InputError, match="in pieces of files"):
+        rows.zip(Array(w, {}))
+    with pytest.raises(InputError):
+        mc.mean_embedding(k, Array(X, {}))
+
+
+def test_without_dask_its_collections_are_refused(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mercer._chunks._dask", None)
+    with pytest.raises(UnavailableError, match=r"X needs Dask: pip install 'mercer\[dask\]'"):
+        mc.mean_embedding(mc.Gaussian(1.0), Array(X, {}))
 
 
 def test_columns_in_other_pieces_are_cut_anew():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mercer as mc
-from mercer._chunks import LocalChunks
+from mercer._chunks import LocalChunks, as_chunks
 from mercer.exceptions import InputError
 from mercer.methods import hsic, ksd, mmd
 
@@ -105,6 +105,44 @@ def test_dataframes_of_unknown_length(cluster):
         model.transform(some.rename(columns={"a": "c"}))
     with pytest.raises(InputError, match="columns that are not numeric: t"):
         mc.mean_embedding(k, dd.from_pandas(frame.assign(t="text"), npartitions=2))
+
+
+def test_names_of_columns_are_compared(cluster):
+    dd = pytest.importorskip("dask.dataframe")
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    rows = dd.from_pandas(frame, npartitions=2)
+    psi, other = mc.mean_embedding(k, rows), rows[["b", "a"]]
+    assert psi.header.names == ("a", "b")
+    for refused in (
+        lambda: mc.mmd_test(rows, other, kernel=k),
+        lambda: mc.mmd_test(rows, frame[["b", "a"]], kernel=k),
+        lambda: mmd(k, rows, other),
+        lambda: psi(other),
+    ):
+        with pytest.raises(InputError, match="the same columns in different orders"):
+            refused()
+    np.testing.assert_allclose(psi(rows).compute(), psi(X), rtol=1e-12)
+    test = mc.mmd_test(rows, X[::2], kernel=k, n_permutations=9, random_state=0)
+    assert test.witness.header.names == ("a", "b")
+
+
+def test_fits_are_shown_without_their_labels(cut):
+    model = mc.MeanShift(bandwidth=1.0, seeds=X[:5], labels="nearest").fit(cut(X))
+    assert "rows of each cluster" not in model._summary().facts
+    assert model._summary().facts["rows"] == "120"
+    assert "MeanShift" in model._repr_html_()
+    assert "120" in mc.report(model).html()
+
+
+def test_pairs_of_pieces_of_a_symmetric_function(cut):
+    rows = as_chunks(cut(X)).each([0, 1])
+    pairs = rows.crossed(rows, pair, add=list.__add__, half=True)
+    assert pairs.total(list) == [(0, 0), (0, 1), (1, 1)]
+
+
+def pair(_x, i, _y, j):
+    return [(i, j)]
 
 
 def test_kernel_pca(cut):

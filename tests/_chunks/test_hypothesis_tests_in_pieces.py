@@ -7,8 +7,9 @@ from scipy.stats import norm
 
 import mercer as mc
 from mercer._chunks import LocalChunks
-from mercer.exceptions import InputError
+from mercer.exceptions import DomainError, InputError
 from mercer.methods import hsic, ksd, mmd
+from mercer.methods.hypothesis_tests import _goodness_of_fit as goodness_of_fit
 from mercer.methods.hypothesis_tests import _independence_in_pieces as independence
 from mercer.methods.hypothesis_tests._forms_in_pieces import (
     Draws,
@@ -16,6 +17,7 @@ from mercer.methods.hypothesis_tests._forms_in_pieces import (
     relabellings,
     row_sums,
 )
+from mercer.methods.hypothesis_tests._tests_in_pieces import sample_of
 
 rng = np.random.default_rng(3)
 X, Y, w = rng.normal(size=(130, 2)), rng.normal(0.2, 1.0, (90, 2)), rng.random(130)
@@ -74,11 +76,14 @@ def test_forms_are_those_of_the_written_matrix():
         ]
         W = np.concatenate(W).astype(float)
         assert W.shape == (301, 130)
-        values, linear, total, size = (a[0] for a in forms_in_pieces(rows, [k.program], draws))
-        np.testing.assert_allclose(values, np.einsum("bi,ij,bj->b", W, K, W), atol=2e-3)
-        np.testing.assert_allclose(linear, W @ K.sum(axis=1), rtol=1e-5, atol=1e-3)
-        assert total == pytest.approx(K.sum())
-        assert size == pytest.approx(np.abs(K).sum())
+        found, known = forms_in_pieces(rows, [k.program], draws), np.einsum("bi,ij,bj->b", W, K, W)
+        np.testing.assert_allclose(found.values[0], known, atol=2e-3)
+        np.testing.assert_allclose(found.exact[0], known[:8], rtol=1e-12, atol=1e-11)
+        np.testing.assert_allclose(found.linear[0], W @ K.sum(axis=1), rtol=1e-5, atol=1e-3)
+        assert found.total[0] == pytest.approx(K.sum())
+        assert found.absolute[0] == pytest.approx(np.abs(K).sum())
+        worst = np.abs(found.values[0] - known).max()
+        assert 0.0 < worst < 10.0 * found.rounding[0] < 1e-2
     sums, diagonal = row_sums(rows, k.program, X)
     np.testing.assert_allclose(sums, K @ X, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(diagonal, 1.0)
@@ -147,14 +152,17 @@ def test_level_of_the_two_sample_test():
 
 
 @pytest.mark.parametrize(
-    ("kernel", "scale"), [(mc.Gaussian(1e-3), 1.0), (mc.Linear(), 0.0)], ids=["narrow", "equal"]
+    ("kernel", "scale"),
+    [(mc.Gaussian(1e-9), 1.0), (mc.Linear(), 0.0), (mc.Polynomial(3), 0.0)],
+    ids=["narrow", "equal", "cubic"],
 )
-def test_statistics_that_are_all_the_same_reject_nothing(kernel, scale):
+@pytest.mark.parametrize("size", [5, 160, 3000 - 283])
+def test_statistics_that_are_all_the_same_reject_nothing(kernel, scale, size):
     """All that differs between draws is rounding, which is not the same for the observed one."""
-    Z = scale * rng.normal(size=(300, 2)) + 0.3
+    Z = scale * rng.normal(size=(size + 140, 2)) + 0.3
     for seed in range(5):
         found = mc.mmd_test(
-            cut(Z[:160]), cut(Z[160:]), kernel=kernel, n_permutations=19, random_state=seed
+            cut(Z[:size], 900), cut(Z[size:]), kernel=kernel, n_permutations=49, random_state=seed
         )
         assert found.pvalue == 1.0
         assert found.null_statistics.std() == 0.0
@@ -166,6 +174,16 @@ def test_kernels_that_see_no_pair_of_rows_find_no_dependence():
         A, B = np.random.default_rng(seed).normal(size=(2, 120, 2))
         options = {"kernel": (narrow, narrow), "n_permutations": 19, "random_state": seed}
         assert mc.hsic_test(cut(A), cut(B), **options).pvalue == 1.0
+
+
+def test_samples_of_very_different_sizes():
+    """Rounding of the many pairs of the large sample hides nothing."""
+    few, many = rng.normal(3.0, 1.0, (3, 2)), rng.normal(size=(6_500, 2))
+    options = {"kernel": k, "n_permutations": 99, "random_state": 0}
+    for samples in ((cut(few), cut(many, 2_000)), (cut(many, 2_000), cut(few))):
+        assert mc.mmd_test(*samples, **options).pvalue == 0.01
+    same = mc.mmd_test(cut(many[:3]), cut(many[3:], 2_000), **options)
+    assert same.null_statistics.std() > 0.0
 
 
 def test_two_samples_far_from_the_origin():
@@ -185,8 +203,53 @@ def test_a_variable_that_is_constant_depends_on_nothing():
 
 
 def test_a_sparse_sample_is_refused():
-    with pytest.raises(InputError, match="toarray"):
-        mc.mmd_test(cut(X), csr_array(Y), kernel=k)
+    for refused in (
+        lambda: mc.mmd_test(cut(X), csr_array(Y), kernel=k),
+        lambda: mc.hsic_test(cut(X), csr_array(X), kernel=(k, k)),
+        lambda: hsic(k, csr_array(X), k, cut(X)),
+    ):
+        with pytest.raises(InputError, match="toarray"):
+            refused()
+
+
+def test_a_kernel_that_is_zero_has_no_witness():
+    found = mc.hsic_test(cut(0.0 * X), cut(X), kernel=(mc.Linear(), k), n_permutations=19)
+    assert found.pvalue == 1.0
+    assert found.witness is None
+
+
+def test_the_domain_of_each_kernel_is_checked(monkeypatch):
+    monkeypatch.setattr(independence, "_CHOSEN_AMONG", 9)  # rows, not the one outside the domain
+    A = np.abs(X)
+    A[-1] = -50.0
+    options = {"kernel": (mc.kernels.Minimum(), k), "n_permutations": 19, "random_state": 0}
+    with pytest.raises(DomainError, match="X must be >= 0"):
+        mc.hsic_test(cut(A), cut(X), **options)
+    with pytest.raises(DomainError, match="sample 1 must be >= 0"):
+        mc.mmd_test(cut(A), cut(np.abs(Y)), kernel=mc.kernels.Minimum())
+
+
+def test_more_rows_than_numpy_shares_out_at_random_are_refused():
+    huge = LocalChunks.reading([500_000_000] * 2, (2,), np.float64, lambda i: 1 / 0)
+    for refused in (
+        lambda: mc.mmd_test(huge, X, kernel=k),
+        lambda: mc.hsic_test(huge, huge, kernel=(k, k)),
+    ):
+        with pytest.raises(InputError, match=r"fewer than 10\*\*9 rows, got 1000000"):
+            refused()
+
+
+def test_tasks_carry_no_features_of_the_sample():
+    assert independence._features(cut(X), (k, far), rng).lows[1].factor.shape[0] == 0
+
+
+def test_goodness_of_fit_draws_its_sample_once(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(
+        goodness_of_fit, "sample_of", lambda rows: drawn.append(rows) or sample_of(rows)
+    )
+    mc.ksd_test(cut(X), norm_score, kernel=[k, mc.Gaussian(2.0)], n_permutations=9)
+    assert len(drawn) == 1
 
 
 @pytest.mark.parametrize("kernel", [(k, k), "median", None])
@@ -224,7 +287,7 @@ def test_level_of_the_independence_test():
 def test_permutations_across_pieces_are_uniform():
     """Where rows go: every pair of places is as likely as any other."""
     sizes, draws = (3, 4, 2), 3000
-    tables = independence._tables(sizes, draws, np.random.default_rng(0))
+    tables = independence._tables(sizes, slice(0, draws + 1), np.random.default_rng(0))
     assert (tables.sum(axis=1) == sizes).all()
     assert (tables.sum(axis=2) == sizes).all()
     blocks = np.split(np.eye(9), np.cumsum(sizes)[:-1])

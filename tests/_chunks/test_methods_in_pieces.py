@@ -5,6 +5,7 @@ import pytest
 
 import mercer as mc
 from mercer._chunks import LocalChunks
+from mercer.estimators import _ridge_choice
 from mercer.exceptions import InputError
 
 rng = np.random.default_rng(2)
@@ -46,6 +47,56 @@ def test_kernel_ridge(options, weights, targets):
     assert a.feasibility < 1e-6
     with pytest.raises(InputError, match="no leave-one-out"):
         model.loo_residuals()
+
+
+@pytest.mark.parametrize("options", [_L, {"penalty": 1.0, "solver": "cg"}], ids=["low", "cg"])
+def test_tasks_carry_no_features_of_the_sample(options, monkeypatch):
+    used = []
+
+    def watched(fit):
+        return lambda low, *args, **named: used.append(len(low.factor)) or fit(low, *args, **named)
+
+    for name in ("fit_landmarks_in_pieces", "fit_rows_in_pieces"):
+        monkeypatch.setattr(_ridge_choice, name, watched(getattr(_ridge_choice, name)))
+    mc.KernelRidge(_G, **options).fit(cut(X), y)
+    assert used == [0]
+
+
+def test_constant_columns_keep_their_unit():
+    Z = np.column_stack([X * [1.0, 100.0, 1e-7], np.full(240, 0.1), np.full(240, 0.7)])
+    options = {"scale_columns": "std", "n_landmarks": 50, "random_state": 0}
+    for weights in (None, w, 1e20 * w):
+        known = mc.KernelPCA(2, **options).fit(Z, sample_weight=weights).scaler_.scale_
+        parts = None if weights is None else cut(weights)
+        found = mc.KernelPCA(2, **options).fit(cut(Z), sample_weight=parts).scaler_.scale_
+        np.testing.assert_allclose(found, known, rtol=1e-12)
+        np.testing.assert_array_equal(found[3:], 1.0)
+
+
+def test_types_of_results_are_those_of_a_fit_in_memory():
+    rows, pieces = X.astype(np.float32), cut(X.astype(np.float32))
+    density = mc.KernelDensity(_G)
+    for fitted in (rows, pieces):
+        model = density.fit(fitted)
+        found, known = model.score_samples(pieces), model.score_samples(rows)
+        assert found.dtype == known.dtype == np.float64
+        np.testing.assert_allclose(found, known, rtol=1e-12)
+    plane = mc.KernelPCA(2, kernel=_G, **_L).fit(pieces)
+    assert plane.score_samples(pieces).dtype == plane.score_samples(rows).dtype == np.float64
+    assert plane.transform(pieces).dtype == plane.transform(rows).dtype == np.float32
+
+
+def test_estimators_show_what_they_found():
+    models = [
+        mc.MeanShift(bandwidth=1.0, seeds=X[:5, :2], labels="nearest"),
+        mc.KernelRidge(_G, **_L),
+        mc.KernelDensity(_G),
+        mc.KernelPCA(2, kernel=_G, **_L),
+    ]
+    for model in models:
+        model.fit(cut(X[:, :2]), y)
+        assert type(model).__name__ in model._repr_html_()
+        assert mc.report(model).html()
 
 
 def test_the_kernel_of_ridge_regression_is_chosen_on_a_sample():

@@ -63,6 +63,18 @@ def test_tables_are_read_by_row_groups(table):
     assert open_rows(path, ["b"]).dtype == np.float32
 
 
+def test_the_index_of_pandas_is_no_column(tmp_path, rng):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(rng.normal(size=(50, 2)), columns=["a", "b"])
+    shuffled = rng.permutation(50)
+    for index in (frame.index, pd.Index(shuffled), pd.Index(shuffled, name="id")):
+        frame.set_axis(index).to_parquet(tmp_path / "rows.parquet")
+        rows = open_rows(tmp_path / "rows.parquet")
+        np.testing.assert_array_equal(rows.collected(), frame.to_numpy())
+    chosen = open_rows(tmp_path / "rows.parquet", ["id", "a"])
+    np.testing.assert_array_equal(chosen.collected()[:, 0], shuffled)
+
+
 def test_bad_files_name_what_is_wrong(table, tmp_path, rng):
     path, _ = table
     cases = [

@@ -86,11 +86,15 @@ class Chunks(ABC):
         other: Chunks,
         function: Function,
         *arguments: Any,
+        half: bool = False,
         add: Function | None = None,
         tail: tuple[int, ...] = (),
         dtype: Any = None,
     ) -> Self:
-        """Return for each piece the sum of function(piece, q) over the pieces q of `other`."""
+        """Return for each piece the sum of function(piece, q) over the pieces q of `other`.
+
+        With `half`, piece i meets the pieces i, i + 1, ... only, for symmetric functions.
+        """
 
     @abstractmethod
     def total(

@@ -19,6 +19,7 @@ from dask.delayed import Delayed, delayed
 from mercer._array import as_numbers
 from mercer._chunks._base import TWO_KINDS, Chunks, Function, added
 from mercer._config import get_options, options
+from mercer._frames import is_chunked
 from mercer._progress import report
 from mercer.exceptions import InputError
 
@@ -84,16 +85,17 @@ class DaskChunks(Chunks):
         other: Chunks,
         function: Function,
         *arguments: Any,
+        half: bool = False,
         add: Function | None = None,
         tail: tuple[int, ...] = (),
         dtype: Any = None,
     ) -> Self:
         if not isinstance(other, DaskChunks):
             raise InputError(TWO_KINDS)
-        call = _call(function, arguments)
+        call, label, blocks = _call(function, arguments), _label(function), other._blocks
         column = [
-            _tree([_named(_label(function), _run, call, *mine, *b) for b in other._blocks], add)
-            for mine in self._blocks
+            _tree([_named(label, _run, call, *mine, *b) for b in blocks[i if half else 0 :]], add)
+            for i, mine in enumerate(self._blocks)
         ]
         return replace(self, tail=tail, dtype=np.dtype(dtype), columns=(column,))
 
@@ -120,7 +122,7 @@ class DaskChunks(Chunks):
         return list(zip(*self.columns, strict=True))
 
     def _column(self, array: Any, name: str) -> Sequence[Any]:
-        if isinstance(array, DaskChunks) or hasattr(type(array), "__dask_graph__"):
+        if is_chunked(array):
             given = array if isinstance(array, DaskChunks) else DaskChunks.of(array, name)
             if len(given) != len(self):
                 raise InputError(f"{name} must have {len(self)} rows, got {len(given)}")

@@ -12,6 +12,7 @@ import numpy as np
 from mercer._array import Array
 from mercer._chunks._base import TWO_KINDS, Chunks, Function, added
 from mercer._config import get_options
+from mercer._frames import is_chunked
 from mercer._progress import tracked
 from mercer.exceptions import InputError
 
@@ -51,6 +52,7 @@ class LocalChunks(Chunks):
         other: Chunks,
         function: Function,
         *arguments: Any,
+        half: bool = False,
         add: Function | None = None,
         tail: tuple[int, ...] = (),
         dtype: Any = None,
@@ -59,11 +61,8 @@ class LocalChunks(Chunks):
             raise InputError(TWO_KINDS)
 
         def across(i: int) -> Any:
-            mine = self._blocks(i)
-            parts = (
-                function(*mine, *other._blocks(j), *arguments) for j in range(len(other.sizes))
-            )
-            return _sum(parts, add)
+            mine, partners = self._blocks(i), range(i if half else 0, len(other.sizes))
+            return _sum((function(*mine, *other._blocks(j), *arguments) for j in partners), add)
 
         column = [partial(across, i) for i in range(len(self.sizes))]
         return replace(self, tail=tail, dtype=np.dtype(dtype), columns=(column,))
@@ -87,7 +86,7 @@ class LocalChunks(Chunks):
         return function(*self._blocks(i), *arguments)
 
     def _column(self, array: Any, name: str) -> Sequence[Any]:
-        if hasattr(type(array), "__dask_graph__"):
+        if is_chunked(array) and not isinstance(array, LocalChunks):
             raise InputError(TWO_KINDS)
         self._check_count(array, name)
         read = array._read if isinstance(array, LocalChunks) else array.__getitem__

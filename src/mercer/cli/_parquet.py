@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from mercer.cli._data import Data, Selection, choose_columns, free_name
 from mercer.cli._files import Output, Source, check_expansion
 from mercer.cli._terminal import CommandError, DataError, require
 from mercer.cli._text import TEXT, as_numbers, is_missing, write_table
+from mercer.io._rows import index_columns
 
 _LABEL = re.compile(r"\s*[-+]?(0\d|\d{16})")  # digits that are a label, such as 00123
 
@@ -78,7 +78,7 @@ def read_parquet(source: Source, selection: Selection) -> ParquetTable:
         raise DataError(f"{source} is not a Parquet file, or is damaged: {error}") from error
     if table.num_rows == 0:
         raise DataError(f"{source} has no rows")
-    index = _index_columns(table)
+    index = index_columns(table.schema)
 
     def numbers(i: int) -> Array | str:
         kind = table.schema.field(i).type
@@ -115,16 +115,6 @@ def _size_of_text(column: Any) -> int:
     compute = require("pyarrow.compute", "Parquet files")
     lengths = [compute.binary_length(c.dictionary).take(c.indices) for c in column.chunks]
     return sum(compute.sum(part).as_py() or 0 for part in lengths)
-
-
-def _index_columns(table: Any) -> set[str]:
-    """Columns in which pandas stored its index."""
-    stored = (table.schema.metadata or {}).get(b"pandas")
-    try:
-        names = json.loads(stored)["index_columns"] if stored else []
-        return {name for name in names if isinstance(name, str)}
-    except (LookupError, RecursionError, TypeError, ValueError):  # not as pandas writes it
-        return set()
 
 
 def write_parquet(table: Any, output: Output) -> None:

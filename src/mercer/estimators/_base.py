@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -88,6 +89,11 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc
         plain = f"{type(self).__name__!r} object has no attribute {name!r}"
         raise AttributeError(self._hints.get(name, plain), name=name, obj=self)
 
+    def __dir__(self) -> list[str]:
+        """Return the attributes that can be read: some need a fit to all rows in memory."""
+        with warnings.catch_warnings(action="ignore", category=FutureWarning):  # as scikit-learn
+            return [name for name in object.__dir__(self) if _can_be_read(self, name)]
+
     _summary: ClassVar[Any] = None  # of a fit, in plain words (`_summaries.py`)
     _doc_link_module: ClassVar = "mercer"  # for the question mark in scikit-learn's diagram
     _doc_link_template: ClassVar = docs_address("api")
@@ -136,6 +142,14 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc
                 context.call_on_fit_task_end(estimator=self, X=X)
             finally:
                 _tear_down(self)
+
+
+def _can_be_read(estimator: Any, name: str) -> bool:
+    try:
+        getattr(estimator, name)
+    except (AttributeError, InputError):
+        return False
+    return True
 
 
 class FloatTransformerMixin(TransformerMixin):  # type: ignore[misc]

@@ -106,7 +106,8 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
 
     def _score_samples_in_pieces(self, X: Chunks) -> Any:
         in_pieces = isinstance(self.density_.elements[0].points, Chunks)
-        return self.density_.log(X) if in_pieces else None
+        double = X.mapped(np.asarray, np.float64, tail=X.tail, dtype=np.float64)
+        return self.density_.log(double) if in_pieces else None
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
         """Return independent draws from the density, shape (n_samples, d)."""

@@ -263,7 +263,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Subspace
         found = unscaled(self.scaler_, found)
         return found.astype(np.float32) if float_type(given) == np.float32 else found
 
-    @by_pieces()
+    @by_pieces(dtype=np.float64)
     def score_samples(self, X: Any) -> Array:
         """Return minus the squared distance of each row's feature to the subspace, shape (m,)."""
         X = self._new_rows(X)

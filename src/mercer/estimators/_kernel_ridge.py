@@ -185,7 +185,7 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
             points, w = self._training_rows(X, sample_weight, double=True)
             if in_pieces:
                 Y, self._flat = targets_in_pieces(points.array, y)
-            check_consistent_length(np.empty(n_rows(points)), np.empty(len(Y)))
+            check_consistent_length(range(n_rows(points)), range(len(Y)))
             self.n_samples_fit_ = len(Y)
             self.is_weighted_ = w is not None and (in_pieces or bool(np.any(w != 1.0)))
             if not in_pieces and has_too_many_features(self, points):

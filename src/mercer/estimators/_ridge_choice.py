@@ -58,6 +58,11 @@ def _landmarks(kernel: Kernel, X: Points, size: int, **options: Any) -> Nystrom:
     return low
 
 
+def _without_rows(low: Nystrom) -> Nystrom:
+    """Landmarks without the features of the sample, which would travel with every task."""
+    return replace(low, factor=np.empty((0, low.rank)))
+
+
 def _penalty(
     model: Any, X: Points, rows: MergedRows, path: RidgePath | None, unit: float
 ) -> tuple[float, RidgePath | None]:
@@ -124,9 +129,11 @@ def fit_in_pieces(
     whole = X.zip(Y)
     whole = whole.each([None] * len(X.sizes)) if w is None else whole.zip(w)
     if low is not None:
+        low = _without_rows(low)
         middle: Array = np.average(some_y, axis=0, weights=mass)
         fit = fit_landmarks_in_pieces(low, whole, model._sum_penalty, middle, fit_intercept=free)
         return fit, model.kernel_.points(low.landmarks)
     size = preconditioner_rank(len(X))
     low = _landmarks(model.kernel_, distinct, size, rule="leverage", random_state=0)
+    low = _without_rows(low)
     return fit_rows_in_pieces(low, whole, model._sum_penalty, **model._settings()), points

@@ -118,12 +118,13 @@ def hidden_errors(model: Any, names: Any) -> dict[str, str]:
 
 
 def clusters(model: Any) -> Summary:
-    sizes = np.bincount(model.labels_[model.labels_ >= 0], minlength=len(model.cluster_centers_))
-    count, n = len(sizes), len(model.labels_)
-    facts = {"rows": f"{n:,}", "rows of each cluster": listed((f"{s:,}" for s in sizes), 12)}
-    alone = int(np.sum(model.labels_ < 0))
-    if alone:
-        facts["rows in no cluster"] = f"{alone:,}"
+    labels, count = model.labels_, len(model.cluster_centers_)
+    facts = {"rows": f"{len(labels):,}"}
+    if isinstance(labels, np.ndarray):  # those of Dask are lazy
+        sizes, alone = np.bincount(labels[labels >= 0], minlength=count), int(np.sum(labels < 0))
+        facts["rows of each cluster"] = listed((f"{s:,}" for s in sizes), 12)
+        if alone:
+            facts["rows in no cluster"] = f"{alone:,}"
     checks = []
     if model.significance_ is not None and model.significant_ is not None:
         t = f"t >= {model.significant_.critical:.2f}"

@@ -285,8 +285,10 @@ def fit_moments(scaler: StandardScaler, X: Any, sample_weight: Any) -> StandardS
     if isinstance(X, Chunks):
         scaler.n_samples_seen_, scaler.mean_, scaler.var_ = column_moments(X, sample_weight)
         scaler.n_features_in_ = X.shape[1]
-        root = np.sqrt(scaler.var_)
-        scaler.scale_ = np.where(root > 0.0, root, 1.0) if scaler.with_std else None
+        # scikit-learn's bound on the rounding of the variance of a constant column
+        unit, var = len(X) * np.finfo(np.float64).eps, scaler.var_
+        constant = var <= unit * var + (unit * scaler.mean_) ** 2
+        scaler.scale_ = np.where(constant, 1.0, np.sqrt(var)) if scaler.with_std else None
         return scaler
     shares = None if sample_weight is None else sample_weight / np.max(sample_weight)
     return scaler.fit(X, sample_weight=shares)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,8 +32,8 @@ def open_rows(path: str | os.PathLike[str], columns: Sequence[Any] | None = None
         An .npy file of shape (n, d), or (n,), with numbers; or a Parquet file (.parquet, .pq),
         which needs pyarrow. Parquet files are read by row groups, which must fit into memory.
     columns : sequence, optional
-        Columns to read: names in a Parquet file, numbers in an .npy file. All by default. Text,
-        dates and missing values are refused.
+        Columns to read: names in a Parquet file, numbers in an .npy file. All by default, but not
+        the index of pandas. Text, dates and missing values are refused.
 
     Returns
     -------
@@ -137,7 +138,8 @@ def _open_parquet(path: Path, columns: Sequence[Any] | None) -> LocalChunks:
             metadata, schema = file.metadata, file.schema_arrow
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path} is not a Parquet file, or is damaged: {error}") from error
-    names = list(schema.names if columns is None else columns)
+    index = index_columns(schema) if columns is None else set()
+    names = [c for c in schema.names if c not in index] if columns is None else list(columns)
     for name in names:
         if schema.names.count(name) != 1:
             raise InputError(f"{path} has no single column {name!r}; it has {schema.names}")
@@ -170,6 +172,16 @@ def _open_parquet(path: Path, columns: Sequence[Any] | None) -> LocalChunks:
         return _checked(path, block, starts[i])
 
     return LocalChunks.reading(sizes, (len(names),), dtype, read)
+
+
+def index_columns(schema: Any) -> set[str]:
+    """Columns in which pandas stored its index."""
+    stored = (schema.metadata or {}).get(b"pandas")
+    try:
+        names = json.loads(stored)["index_columns"] if stored else []
+        return {name for name in names if isinstance(name, str)}
+    except (LookupError, RecursionError, TypeError, ValueError):  # not as pandas writes it
+        return set()
 
 
 def _read_groups(path: Path, groups: list[int], names: list[str], dtype: Any) -> Array:

@@ -138,6 +138,8 @@ def _(obj: PreImage, asked: Asked) -> list[Picture]:
 
 @pictures.register
 def _(obj: MeanShift, asked: Asked) -> list[Picture]:
+    if not _is_numeric(obj.density_.points):
+        return []
     X = np.asarray(obj.density_.points, dtype=float)
     columns = charts.telling_columns(X, obj.labels_)
     draw = partial(plot.plot_modes, obj, columns=columns, names=asked.axis_names)
@@ -214,7 +216,7 @@ def _(obj: KernelRidge, asked: Asked) -> list[Picture]:
 @pictures.register
 def _(obj: KernelDensity, asked: Asked) -> list[Picture]:
     parts = obj.density_.elements
-    if obj.n_features_in_ > 2 or len(parts) != 1:
+    if obj.n_features_in_ > 2 or len(parts) != 1 or not _is_numeric(parts[0].points):
         return []
     draw = partial(plot.plot_element, parts[0], names=asked.column_names(obj.n_features_in_))
     return [_picture(draw, "The density, up to a factor, and the rows.")]

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, Points
+from mercer._array import Array, Points, is_sparse
 from mercer._chunks import Chunks
 from mercer.engine import Dense, Program, as_float64, n_rows, pieces
 from mercer.exceptions import InputError
@@ -25,6 +25,24 @@ from mercer.space import mean_embedding
 
 _TILE = 1024  # rows and columns of a kernel matrix that is held at once
 _DRAWS = 256  # that are made at once, from one generator
+_EXACT = 8  # draws that are summed in float64 too, to measure rounding: few beside 256
+_MOST_ROWS = 10**9  # of NumPy's hypergeometric distributions
+
+
+class Forms(NamedTuple):
+    """Sums over i != j for each kernel; the first two for each draw w, in columns."""
+
+    values: Array  # w_i K_ij w_j
+    linear: Array  # w_i K_ij
+    total: Array  # K_ij
+    absolute: Array  # |K_ij|
+    exact: Array  # w_i K_ij w_j of the first draws, in float64 throughout
+
+    @property
+    def rounding(self) -> Array:
+        """The largest error of the first draws, the observed one among them."""
+        errors = np.abs(self.values[:, : self.exact.shape[1]] - self.exact).max(axis=1)
+        return np.asarray(errors + np.finfo(np.float64).eps * self.absolute)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,25 +86,34 @@ def relabellings(sizes: tuple[int, ...], first: int, seed: int, n_draws: int) ->
     stops = np.cumsum(sizes)
     m, n = int(stops[first - 1]), int(stops[-1])
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(len(sizes), 0)))
+    refuse_more_than_draws(n)
     drawn = rng.multivariate_hypergeometric(sizes, m, size=n_draws, method="marginals")
     observed = np.where(np.arange(len(sizes)) < first, sizes, 0)
     share = round(m / n * 2**20) / 2**20  # exact in float32
     return Draws(seed, n_draws, np.vstack([observed, drawn]), share)
 
 
+def refuse_more_than_draws(n: int) -> None:
+    """Raise for more rows than NumPy shares out among pieces at random."""
+    if n >= _MOST_ROWS:
+        raise InputError(
+            f"random permutations of rows in pieces need fewer than 10**9 rows, got {n}; test a "
+            "sample of them"
+        )
+
+
 def forms_in_pieces(
     rows: Chunks, programs: Sequence[Program], draws: Draws, references: Any = None
-) -> tuple[Array, Array, Array, Array]:
-    """For several kernels, sum_{i != j} w_i K_ij w_j and sum_{i != j} w_i K_ij of each draw.
+) -> Forms:
+    """Quadratic forms of several kernels in random vectors.
 
-    The last results are sum_{i != j} K_ij and sum_{i != j} |K_ij|. K is k(x_i, x_j), or with
-    references k(x_i, x_j) - g(x_i) - g(x_j), where g is the mean of k(x, .) over the references
-    less half its mean. Products run in float32, sums of tiles in float64.
+    K is k(x_i, x_j), or with references k(x_i, x_j) - g(x_i) - g(x_j), where g is the mean of
+    k(x, .) over the references less half its mean. Products run in float32, sums of tiles in
+    float64.
     """
     numbered = rows.only(0).each(range(len(rows.sizes)))
-    sums = numbered.crossed(numbered, _of_pair, programs, draws, references)
-    found: tuple[Array, Array, Array, Array] = sums.total(_same, task="permutations")
-    return found
+    sums = numbered.crossed(numbered, _of_pair, programs, draws, references, half=True)
+    return Forms(*sums.total(tuple, task="permutations"))
 
 
 def equal_up_to_rounding(statistics: Array, rounding: Array) -> Array:
@@ -125,12 +152,10 @@ def within_in_pieces(kernel: Kernel, x: Chunks, weights: Any, *, unbiased: bool)
 
 def _of_pair(
     x: Any, i: int, y: Any, j: int, programs: Sequence[Program], draws: Draws, references: Any
-) -> tuple[Array, Array, Array, Array]:
-    count = len(programs)
-    shape = (count, draws.n_draws + 1)
-    out = np.zeros(shape), np.zeros(shape), np.zeros(count), np.zeros(count)
-    if j < i:  # K is symmetric
-        return out
+) -> Forms:
+    count, width = len(programs), draws.n_draws + 1
+    shapes: list[Any] = [(count, width), (count, width), count, count, (count, min(_EXACT, width))]
+    out = Forms(*map(np.zeros, shapes))
     x, y = as_float64(x), as_float64(y)
     shifts = [(_shifts(p, x, references), _shifts(p, y, references)) for p in programs]
     for at in draws.parts:
@@ -141,12 +166,12 @@ def _of_pair(
                 same = i == j and rows.start == columns.start
                 for k, (program, (g, h)) in enumerate(zip(programs, shifts, strict=True)):
                     K = engine.gram(program, x[rows], y[columns]) - g[rows, None] - h[columns]
-                    parts = _of_tile(K, U[:, rows], V[:, columns], same)
-                    out[0][k, at] += parts[0]
-                    out[1][k, at] += parts[1]
+                    tile = K, U[:, rows], V[:, columns], same
+                    for sums, part in zip(out[:2], _of_tile(*tile), strict=True):
+                        sums[k, at] += part
                     if at.start == 0:
-                        out[2][k] += parts[2]
-                        out[3][k] += parts[3]
+                        for sums, part in zip(out[2:], _once_of_tile(*tile), strict=True):
+                            sums[k] += part
     return out
 
 
@@ -159,7 +184,7 @@ def _shifts(program: Program, x: Any, references: Any) -> Array:
     return np.concatenate([K.mean(axis=1) for K in tiles]) - half
 
 
-def _of_tile(K: Array, U: Array, V: Array, same: bool) -> tuple[Array, Array, float, float]:
+def _of_tile(K: Array, U: Array, V: Array, same: bool) -> tuple[Array, Array]:
     """The contributions of a tile and its mirror image; `same` is a tile on the diagonal."""
     if same:
         np.fill_diagonal(K, 0.0)
@@ -168,8 +193,14 @@ def _of_tile(K: Array, U: Array, V: Array, same: bool) -> tuple[Array, Array, fl
     linear = U @ K.sum(axis=1)
     if not same:
         linear += V @ K.sum(axis=0)
-    values = times * size * np.vecdot(U @ K32, V)
-    return values, linear, times * float(K.sum()), times * float(np.abs(K).sum())
+    return times * size * np.vecdot(U @ K32, V), linear
+
+
+def _once_of_tile(K: Array, U: Array, V: Array, same: bool) -> tuple[Any, ...]:
+    """The same for what does not depend on draws, and for the first draws in float64."""
+    times = 1.0 if same else 2.0
+    exact = np.vecdot(U[:_EXACT] @ K, V[:_EXACT])
+    return times * float(K.sum()), times * float(np.abs(K).sum()), times * exact
 
 
 def _row_sums(y: Any, x: Any, v: Array, program: Program) -> Array:
@@ -194,6 +225,8 @@ def in_same_pieces(x: Any, y: Any) -> tuple[Chunks, Chunks]:
     """Both samples in the pieces of the one that has pieces, of X if both have."""
     if not isinstance(x, Chunks):
         return in_same_pieces(y, x)[::-1]
+    if is_sparse(y):
+        raise InputError("a variable beside one in pieces must be dense; use its toarray()")
     if len(y) != len(x):
         raise InputError(f"X has {len(x)} rows, but Y has {len(y)}: they must be paired")
     tail, dtype = y.shape[1:], y.dtype

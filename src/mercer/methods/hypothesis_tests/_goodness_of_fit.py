@@ -122,8 +122,9 @@ def ksd_test(
         refuse_options(dependence=dependence)
         X = points_of(Vectors(), X, "X").array
     kernels = _kernels(kernel, X, rng)
+    some = sample_of(X) if in_pieces else None
     for k in kernels:
-        points = sample_of(X) if in_pieces else stein_points(k, X)
+        points = stein_points(k, X) if some is None else some
         check_stein(k)
     n = len(points)
     if n < 2:

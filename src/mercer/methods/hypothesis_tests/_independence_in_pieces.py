@@ -8,6 +8,7 @@ pieces. So features stay where they are, and only small matrices are added up.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from mercer.methods.hypothesis_tests._forms_in_pieces import (
     equal_up_to_rounding,
     hsic_in_pieces,
     in_same_pieces,
+    refuse_more_than_draws,
 )
 from mercer.methods.hypothesis_tests._hsic import at_least_four
 from mercer.methods.hypothesis_tests._kernel_grid import root_mean_squares
@@ -76,14 +78,19 @@ def hsic_test_in_pieces(
     Landmarks of X and of Y are chosen among two independent samples, so that they do not depend on
     the pairing, and the p-value is exact for the projected kernels.
     """
-    given = (points_of(Vectors(), Z, name).array for Z, name in ((X, "X"), (Y, "Y")))
+    vectors, names = Vectors(), ("X", "Y")
+    given = (points_of(vectors, Z, name).array for Z, name in zip((X, Y), names, strict=True))
     x, y = in_same_pieces(*given)
     n = len(x)
     at_least_four(n)
+    refuse_more_than_draws(n)
     kernels = kernels_of_each([x, y], kernel, rng)
+    x, y = (
+        points_of(chosen[0].domain, Points(z, vectors), name).array
+        for z, name, chosen in zip((x, y), names, kernels, strict=True)
+    )
     F, G = (_features(z, chosen, rng) for z, chosen in zip((x, y), kernels, strict=True))
-    tables = _tables(x.sizes, n_draws, rng)
-    statistics, first = _statistics(x, F, y, G, tables, int(rng.integers(2**63)))
+    statistics, first = _statistics(x, F, y, G, n_draws, rng)
     sizes = [root_mean_squares(k, z, rng) for k, z in zip(kernels, (x, y), strict=True)]
     pairs = [(kx, ky) for kx in kernels[0] for ky in kernels[1]]
     total = combined(statistics, np.outer(*sizes).ravel())
@@ -112,6 +119,7 @@ def _features(x: Chunks, kernels: tuple[Kernel, ...], rng: np.random.Generator) 
     index = rng.choice(len(x), min(len(x), _CHOSEN_AMONG), replace=False)
     some, size = x.rows(index), max(1, _LANDMARKS // len(kernels))
     lows = [nystrom(k, some, size, rule="pivoted") for k in kernels]
+    lows = [replace(low, factor=np.empty((0, low.rank))) for low in lows]  # which tasks do not need
     features = Features(lows, [np.zeros(low.rank) for low in lows])
     sums = x.total(_sum, features, task="features") / len(x)
     return Features(lows, np.split(sums, features.starts[1:])[: len(lows)])
@@ -121,12 +129,17 @@ def _sum(x: Any, features: Features) -> Array:
     return np.asarray(features(x).sum(axis=0))
 
 
-def _tables(sizes: tuple[int, ...], n_draws: int, rng: np.random.Generator) -> Array:
-    """How many rows of pieces i and j are paired in each draw, shape (1 + n_draws, c, c)."""
+def _tables(sizes: tuple[int, ...], at: slice, rng: np.random.Generator) -> Array:
+    """How many rows of pieces i and j are paired in some draws, shape (draws, c, c).
+
+    Draw 0 is the observed pairing.
+    """
     c = len(sizes)
-    out = np.zeros((n_draws + 1, c, c), dtype=np.int64)
-    out[0] = np.diag(sizes)
-    for table in out[1:]:
+    out = np.zeros((at.stop - at.start, c, c), dtype=np.int64)
+    for b, table in enumerate(out, start=at.start):
+        if b == 0:
+            table[:] = np.diag(sizes)
+            continue
         left = np.array(sizes)
         for i, size in enumerate(sizes):
             table[i] = rng.multivariate_hypergeometric(left, size, method="marginals")
@@ -135,16 +148,16 @@ def _tables(sizes: tuple[int, ...], n_draws: int, rng: np.random.Generator) -> A
 
 
 def _statistics(
-    x: Chunks, F: Features, y: Chunks, G: Features, tables: Array, seed: int
+    x: Chunks, F: Features, y: Chunks, G: Features, n_draws: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Unbiased HSIC of each pair of kernels and draw, and M of the observed pairing."""
-    n, starts = len(x), (F.starts, G.starts)
+    n, starts, seed = len(x), (F.starts, G.starts), int(rng.integers(2**63))
     rows = x.mapped(_call, F).each(range(len(x.sizes)))
     columns = y.mapped(_call, G).each(range(len(y.sizes)))
     traces = [z.total(_squares, features) for z, features in ((x, F), (y, G))]
-    out, first = np.empty((len(F.lows) * len(G.lows), len(tables))), np.zeros((0, 0))
-    for at in tracked(list(pieces(len(tables), _DRAWS)), "permutations"):
-        sums = rows.crossed(columns, _products, tables[at], at.start, seed)
+    out, first = np.empty((len(F.lows) * len(G.lows), n_draws + 1)), np.zeros((0, 0))
+    for at in tracked(list(pieces(n_draws + 1, _DRAWS)), "permutations"):
+        sums = rows.crossed(columns, _products, _tables(x.sizes, at, rng), at.start, seed)
         M = sums.total(_same, task="permutations")
         first = M[0] if at.start == 0 else first
         for k in range(len(F.lows)):
@@ -180,9 +193,14 @@ def _order(seed: int, key: tuple[int, int, int], size: int, start: int, count: i
     return rng.permutation(size)[start : start + count]
 
 
-def _witness(F: Features, G: Features, best: int, M: Array) -> tuple[Element, Element]:
-    """The functions of norm one with the largest covariance, in the span of the landmarks."""
+def _witness(F: Features, G: Features, best: int, M: Array) -> tuple[Element, Element] | None:
+    """The functions of norm one with the largest covariance, in the span of the landmarks.
+
+    None if a kernel is zero at all of them.
+    """
     k, j = divmod(best, len(G.lows))
+    if not F.lows[k].rank or not G.lows[j].rank:
+        return None
     a, b = slice(*F.starts[k : k + 2]), slice(*G.starts[j : j + 2])
     U, _, V = np.linalg.svd(M[a, b])
     return F.function(k, U[:, 0]), G.function(j, V[0])

@@ -31,8 +31,7 @@ from mercer.methods.hypothesis_tests._result import TestResult, effect_interval
 from mercer.space import mean_embedding
 
 _REFERENCES = 64  # rows whose mean kernel values are subtracted, so that little cancels in float32
-
-_EPS32 = float(np.finfo(np.float32).eps)
+_MARGIN = 4.0  # rounding of other draws than those where it is measured
 
 
 class _Drawn(NamedTuple):
@@ -106,7 +105,7 @@ def ksd_test_in_pieces(
     n = len(points)
     draws = Draws(int(rng.integers(2**63)), n_draws)
     steins = [SteinKernel(k, score) for k in kernels]
-    values = forms_in_pieces(points, [h.program for h in steins], draws)[0]
+    values = forms_in_pieces(points, [h.program for h in steins], draws).values
     statistics = values / (n * (n - 1.0))
     # wide kernels, which have large mean squares, see differences of means and of scales best
     norms = statistics.std(axis=1) / root_mean_squares(kernels, points, rng) ** 2
@@ -134,10 +133,12 @@ def sample_of(X: Any) -> Array:
 
 def _samples(samples: tuple[Any, Any], kernel: Any) -> tuple[Chunks, Chunks]:
     """Both samples in pieces, checked."""
-    first = kernel[0] if isinstance(kernel, list | tuple) and kernel else kernel
-    domain = first.domain if isinstance(first, Kernel) else Vectors()
-    given = [points_of(domain, S, f"sample {i + 1}").array for i, S in enumerate(samples)]
-    check_same_columns(*given)
+    one = kernel[0] if isinstance(kernel, list | tuple) and kernel else kernel
+    domain = one.domain if isinstance(one, Kernel) else Vectors()
+    names = "sample 1", "sample 2"
+    first, second = (points_of(domain, S, name) for S, name in zip(samples, names, strict=True))
+    check_same_columns(first, second, names)
+    given = [first.array, second.array]
     if any(map(is_sparse, given)):
         raise InputError("a sample beside one in pieces must be dense; use its toarray()")
     kind = next(S for S in given if is_chunked(S))
@@ -164,15 +165,15 @@ def _discrepancies(
     m, n = sizes
     count = min(_REFERENCES, m + n)
     some = as_float64(pooled.rows(np.sort(rng.choice(m + n, count, replace=False))))
-    F, R, T, size = forms_in_pieces(pooled, [k.program for k in kernels], draws, some)
-    T = T[:, None]
+    forms = forms_in_pieces(pooled, [k.program for k in kernels], draws, some)
+    F, R, T = forms.values, forms.linear, forms.total[:, None]
     p = draws.share
     within = F + 2.0 * p * R + p * p * T
     between = R + p * T - within
     other = T - within - 2.0 * between
     a, b, c = 1.0 / (m * (m - 1.0)), 1.0 / (n * (n - 1.0)), 2.0 / (m * float(n))
     values = within * a + other * b - between * c
-    return equal_up_to_rounding(values, _EPS32 * size * (a + b + c))
+    return equal_up_to_rounding(values, _MARGIN * (a + b + c) * forms.rounding)
 
 
 def _of(drawn: _Drawn, kernels: tuple[Kernel, ...]) -> dict[str, Any]:
