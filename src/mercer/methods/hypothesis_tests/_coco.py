@@ -18,7 +18,7 @@ from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._hsic import centred_kernel, paired_rows
 from mercer.methods.hypothesis_tests._hsic_permutations import permutations
 from mercer.methods.hypothesis_tests._kernel_grid import root_mean_squares
-from mercer.methods.hypothesis_tests._resampling import combined, p_value, seeded
+from mercer.methods.hypothesis_tests._resampling import Blocks, combined, p_value, seeded
 from mercer.methods.hypothesis_tests._result import TestResult, effect_interval, recorded
 from mercer.methods.hypothesis_tests._variables import variables
 from mercer.space import Element
@@ -255,13 +255,14 @@ def coco_test(
     seed, rng = seeded(random_state)
     arrays, kernels = variables([X, Y], kernel, rng)
     n = n_rows(arrays[0])
+    within = Blocks.of(blocks, n)
     pairs = [(kx, ky) for kx in kernels[0] for ky in kernels[1]]
     F, G = (
         [range_factor(k, Points(as_float64(Z), k.domain)) for k in chosen]
         for Z, chosen in zip(arrays, kernels, strict=True)
     )
     shortened = [[_large(f, n) for f in factors] for factors in (F, G)]
-    draws = np.concatenate([draw() for draw in permutations(n, n_draws, rng, blocks)])
+    draws = np.concatenate([draw() for draw in permutations(n, n_draws, rng, within)])
     drawn = np.array([_norms(f, g, draws) for f in shortened[0] for g in shortened[1]]) / n
     sizes = [root_mean_squares(k, Z, rng) for k, Z in zip(kernels, arrays, strict=True)]
     moved = drawn - drawn.mean(axis=1, keepdims=True)  # all draws alike

@@ -12,7 +12,7 @@ from mercer._array import Array
 from mercer._progress import tracked
 from mercer._threads import map_threads, stop_if_interrupted
 from mercer.engine import pieces
-from mercer.methods.hypothesis_tests._resampling import shuffled
+from mercer.methods.hypothesis_tests._resampling import Blocks, shuffled
 
 Draw = Callable[[], Array]  # returns some permutations, shape (some, n)
 
@@ -20,7 +20,9 @@ _NUMBERS = 1 << 15  # of the permutations that one task draws: some milliseconds
 _TASKS = 64  # between two reports of progress
 
 
-def permutations(n: int, n_draws: int, rng: np.random.Generator, blocks: Any) -> list[Draw]:
+def permutations(
+    n: int, n_draws: int, rng: np.random.Generator, blocks: Blocks | None
+) -> list[Draw]:
     """The identity and then random permutations, some from each of the functions returned.
 
     Each function has a seed of its own. Threads may call them in any order, and the permutations do
@@ -31,7 +33,7 @@ def permutations(n: int, n_draws: int, rng: np.random.Generator, blocks: Any) ->
     return [partial(_drawn, n, at, seed, blocks) for at, seed in zip(parts, seeds, strict=True)]
 
 
-def _drawn(n: int, at: slice, seed: np.random.SeedSequence, blocks: Any) -> Array:
+def _drawn(n: int, at: slice, seed: np.random.SeedSequence, blocks: Blocks | None) -> Array:
     rows = np.arange(n, dtype=np.int32)
     drawn = shuffled(rows, at.stop - at.start, np.random.default_rng(seed), blocks)
     return drawn if at.start == 0 else drawn[1:]

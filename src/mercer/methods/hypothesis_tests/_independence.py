@@ -29,11 +29,17 @@ from mercer.methods.hypothesis_tests._hsic_gathered import Gathered
 from mercer.methods.hypothesis_tests._hsic_low_rank import LowRank, factors
 from mercer.methods.hypothesis_tests._hsic_permutations import Effect, permutations
 from mercer.methods.hypothesis_tests._independence_in_pieces import hsic_test_in_pieces
-from mercer.methods.hypothesis_tests._kernel_grid import root_mean_squares
+from mercer.methods.hypothesis_tests._kernel_grid import are_given, root_mean_squares
 from mercer.methods.hypothesis_tests._null_laws import hsic_tail
 from mercer.methods.hypothesis_tests._quadratic_forms import mean_of_features
 from mercer.methods.hypothesis_tests._relabelling import CentredKernel
-from mercer.methods.hypothesis_tests._resampling import combined, p_bounds, seeded, wild_weights
+from mercer.methods.hypothesis_tests._resampling import (
+    Blocks,
+    combined,
+    p_bounds,
+    seeded,
+    wild_weights,
+)
 from mercer.methods.hypothesis_tests._result import TestResult, effect_interval, recorded
 from mercer.methods.hypothesis_tests._tests_in_pieces import refuse_options
 from mercer.methods.hypothesis_tests._variables import variables
@@ -138,6 +144,7 @@ def hsic_test(
         return hsic_test_in_pieces(_QUESTION, X, Y, kernel, n_draws, seed, rng)
     arrays, kernels = variables([X, Y], kernel, rng)
     n = n_rows(arrays[0])
+    within = Blocks.of(blocks, n)
     pairs = [(kx, ky) for kx in kernels[0] for ky in kernels[1]]
     if one_of(null, ("permutation", "spectral", "gamma"), "null") != "permutation":
         if len(pairs) > 1 or blocks is not None or dependence is not None:
@@ -145,10 +152,10 @@ def hsic_test(
                 f"null={null!r} is the law of a single pair of kernels without blocks and "
                 "dependence; give one, for instance kernel='median', or use null='permutation'"
             )
-        return _by_law(pairs[0], arrays, null)
+        return _by_law(pairs[0], arrays, null, None if are_given(kernel) else seed)
     permuted = permuted_hsic(kernels[0], arrays[0], kernels[1], arrays[1])
     if dependence is None:
-        statistics = permuted.statistics(permutations(n, n_draws, rng, blocks))
+        statistics = permuted.statistics(permutations(n, n_draws, rng, within))
     else:
         if blocks is not None:
             raise InputError("time series have no blocks; give either blocks or dependence")
@@ -177,7 +184,9 @@ def hsic_test(
     )
 
 
-def _by_law(pair: tuple[Kernel, Kernel], arrays: list[Any], null: str) -> TestResult:
+def _by_law(
+    pair: tuple[Kernel, Kernel], arrays: list[Any], null: str, seed: int | None
+) -> TestResult:
     """The test with one pair of kernels, with a null distribution by formula."""
     (kx, ky), n = pair, n_rows(arrays[0])
     x, y = (Points(as_float64(Z), k.domain) for Z, k in zip(arrays, pair, strict=True))
@@ -193,7 +202,7 @@ def _by_law(pair: tuple[Kernel, Kernel], arrays: list[Any], null: str) -> TestRe
         kernels=(pair,),
         n=(n,),
         n_permutations=0,
-        seed=None,
+        seed=seed,
         **effect_interval(effect.ratio, effect.variance, effect.unit, sd / n),
         witness=witness,
         null_statistics=frozen(np.empty(0)),

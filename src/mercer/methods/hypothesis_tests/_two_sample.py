@@ -28,6 +28,7 @@ from mercer.exceptions import InputError
 from mercer.kernels import Kernel, Table, table_kernel
 from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._kernel_grid import (
+    are_given,
     as_kernels,
     has_text,
     root_mean_squares,
@@ -39,6 +40,7 @@ from mercer.methods.hypothesis_tests._power import held_out, most_powerful
 from mercer.methods.hypothesis_tests._quadratic_forms import mean_of_features, standardised_mean
 from mercer.methods.hypothesis_tests._relabelling import Relabelled, precise
 from mercer.methods.hypothesis_tests._resampling import (
+    Blocks,
     combined,
     in_parts,
     p_bounds,
@@ -92,6 +94,7 @@ def mmd_test(
         of the pooled rows. By default the grid described above, with bandwidths from the data.
     weights : sequence of array_like, optional
         Weights >= 0 of the rows, one array per sample, all in one unit. They move with their rows.
+        Rows of weight zero are left out, from the count of rows too.
     paired : bool, default=False
         Row i of X belongs to row i of Y (before and after, for instance): rows of a pair are
         swapped, not rows of different pairs.
@@ -160,7 +163,7 @@ def mmd_test(
             dependence=dependence, null=null != "permutation", selection=selection,
         )  # fmt: skip
         return mmd_test_in_pieces(_QUESTION, (X, Y), kernel, n_draws, seed, rng)
-    samples, kernels = _samples([X, Y, *more], kernel, rng)
+    samples, kernels, v, within = _samples([X, Y, *more], weights, blocks, kernel, rng)
     exchanged = not paired and dependence is None and weights is None and blocks is None
     if (null != "permutation" or selection is not None) and (more or not exchanged):
         raise InputError(
@@ -171,11 +174,15 @@ def mmd_test(
         chosen, samples = held_out(samples, selection, rng)
         points = (Points(S, kernels[0].domain) for S in chosen)
         kernels = (kernels[most_powerful(kernels, *points)],)
+        v = [np.ones(n_rows(S)) for S in samples]
     sizes = tuple(n_rows(S) for S in samples)
+    if min(sizes) < 2 and weights is not None:
+        raise InputError("the test needs two rows with positive weight in each sample")
     if min(sizes) < 2:
         raise InputError(f"each sample needs at least two rows, got samples of {sizes} rows")
     if null != "permutation":
-        return _by_law(kernels, samples, null, seed if selection is not None else None)
+        fixed = are_given(kernel) and selection is None
+        return _by_law(kernels, samples, null, None if fixed else seed)
     drawn: _Paired | _Relabelled
     if paired or dependence is not None:
         if len(set(sizes)) > 1 or len(sizes) > 2 or weights is not None or blocks is not None:
@@ -186,7 +193,7 @@ def mmd_test(
         signs = _signs(sizes[0], n_draws, dependence, rng)
         drawn = _Paired(kernels, samples[0], samples[1], signs)
     else:
-        drawn = _Relabelled(kernels, samples, _weights(weights, sizes), n_draws, rng, blocks)
+        drawn = _Relabelled(kernels, samples, _as_one(v), n_draws, rng, within)
     norms = root_mean_squares(kernels, reduce(concatenated, samples), rng)
     total = combined(drawn.statistics, norms)
     spread = drawn.statistics.std(axis=1)
@@ -205,7 +212,7 @@ def mmd_test(
         n_permutations=n_draws,
         seed=seed,
         **effect_interval(*drawn.effect(best), float(spread[best])),
-        witness=witness(kernels[best], samples[0], samples[1], weights=weights) if two else None,
+        witness=witness(kernels[best], *samples, weights=v) if two else None,
         null_statistics=frozen(total),
     )
 
@@ -250,7 +257,7 @@ class _Relabelled:
         weights: Array,
         n_draws: int = 1,
         rng: np.random.Generator | None = None,
-        blocks: Any = None,
+        blocks: Blocks | None = None,
     ) -> None:
         rng, sizes = rng or np.random.default_rng(0), tuple(n_rows(S) for S in samples)
         # in random order, so that rounding treats the observed labels as it treats any others
@@ -313,12 +320,8 @@ def _signs(n: int, n_draws: int, dependence: float | None, rng: np.random.Genera
     return wild_weights(n, n_draws, positive(dependence, "dependence"), rng)
 
 
-def _weights(weights: Any, sizes: tuple[int, ...]) -> Array:
-    """Weights of all rows, with mean 1.
-
-    They are not scaled sample by sample: that would depend on the labels, and the p-value would not
-    be exact.
-    """
+def _weights(weights: Any, sizes: tuple[int, ...]) -> list[Array]:
+    """Weights of the rows of each sample, ones by default."""
     given = [None] * len(sizes) if weights is None else weights
     if not isinstance(given, list | tuple) or len(given) != len(sizes):
         raise InputError(f"weights must be a list of {len(sizes)} arrays, one array per sample")
@@ -326,26 +329,46 @@ def _weights(weights: Any, sizes: tuple[int, ...]) -> Array:
     for w, n in zip(given, sizes, strict=True):
         as_weights(w, n)  # raises
         parts.append(np.ones(n) if w is None else as_vector(w, "weights", n).astype(np.float64))
-    v = np.concatenate(parts)
+    return parts
+
+
+def _as_one(weights: list[Array]) -> Array:
+    """Weights of all rows, with mean 1.
+
+    They are not scaled sample by sample: that would depend on the labels, and the p-value would not
+    be exact.
+    """
+    v = np.concatenate(weights)
     return np.asarray(v / v.mean())
 
 
 def _samples(
-    samples: list[Any], kernel: Any, rng: np.random.Generator
-) -> tuple[list[Any], tuple[Kernel, ...]]:
-    """Checked arrays of points, and the kernels of the test."""
+    samples: list[Any], weights: Any, blocks: Any, kernel: Any, rng: np.random.Generator
+) -> tuple[list[Any], tuple[Kernel, ...], list[Array], Blocks | None]:
+    """Checked arrays of points, the kernels of the test, and the weights and blocks of the rows.
+
+    Rows of weight zero are left out before anything is chosen or relabelled. The p-value is exact
+    given their labels.
+    """
     if kernel is None and any(has_text(S) for S in samples):
         kernel = table_kernel(stacked_tables(samples), random_state=rng)
     if not isinstance(kernel, Table):
         for i, S in enumerate(samples[1:], start=2):
             check_same_header(header(samples[0]), header(S), ("sample 1", f"sample {i}"))
-    if kernel is None or isinstance(kernel, str):
-        arrays = [as_points(S, f"sample {i + 1}") for i, S in enumerate(samples)]
-        for A in arrays[1:]:
-            check_same_columns(arrays[0], A)
-        return arrays, as_kernels(kernel, reduce(concatenated, arrays), rng)
-    kernels = as_kernels(kernel, None, rng)
-    arrays = [kernels[0].points(S, f"sample {i + 1}").array for i, S in enumerate(samples)]
+    by_data = kernel is None or isinstance(kernel, str)
+    kernels = () if by_data else as_kernels(kernel, None, rng)
+    read = as_points if by_data else lambda S, name: kernels[0].points(S, name).array
+    arrays = [read(S, f"sample {i + 1}") for i, S in enumerate(samples)]
     for A in arrays[1:]:
         check_same_columns(arrays[0], A)
-    return arrays, kernels
+    v = _weights(weights, tuple(n_rows(A) for A in arrays))
+    used = [w > 0 for w in v]
+    every = np.concatenate(used)
+    within = Blocks.of(blocks, len(every))
+    if not every.all():
+        arrays = [A[np.flatnonzero(keep)] for A, keep in zip(arrays, used, strict=True)]
+        v = [w[keep] for w, keep in zip(v, used, strict=True)]
+        within = None if within is None else Blocks.of(within.index[every], int(every.sum()))
+    if by_data:
+        kernels = as_kernels(kernel, reduce(concatenated, arrays), rng)
+    return arrays, kernels, v, within
