@@ -138,7 +138,7 @@ class Gathered:
                 total += K @ np.stack(L, axis=1)
         return out
 
-    def effect(self, pair: int) -> Effect:
+    def effect(self, pair: int, weights: Array | None = None) -> Effect:
         """See `standardised`."""
         x, y = self.matrices(pair)
 
@@ -154,7 +154,7 @@ class Gathered:
 
         xy, xx, yy = np.concatenate(map_threads(sums, x.blocks()), axis=1)
         zero = np.zeros(self.n)
-        return standardised(xy, xx, yy, zero, zero).rescaled(x.scale * y.scale)
+        return standardised(xy, xx, yy, zero, zero, weights).rescaled(x.scale * y.scale)
 
     def matrices(self, pair: int) -> tuple[UCentred, UCentred]:
         """Of one pair of kernels."""

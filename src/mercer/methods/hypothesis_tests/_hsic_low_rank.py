@@ -186,7 +186,7 @@ class LowRank:
         bounds = np.outer(x.errors, y.traces + y.errors) + np.outer(x.traces + x.errors, y.errors)
         return bounds.ravel() / ((n - 2) * (n - 3))
 
-    def effect(self, pair: int) -> Effect:
+    def effect(self, pair: int, weights: Array | None = None) -> Effect:
         """See `standardised`."""
         blocks, matrices = list(pieces(self.n, _ROWS)), self.matrices(pair)
 
@@ -204,7 +204,8 @@ class LowRank:
             products = [(A @ ab) * B, (A @ aa) * A, (B @ bb) * B, A * A, B * B]
             return np.array([P.sum(axis=1) for P in products])
 
-        found = standardised(*np.concatenate(map_threads(sums, blocks), axis=1))
+        xy, xx, yy, p, q = np.concatenate(map_threads(sums, blocks), axis=1)
+        found = standardised(xy, xx, yy, p, q, weights)
         return found.rescaled(self.n**2 * matrices[0].scale * matrices[1].scale)
 
     def matrices(self, pair: int) -> tuple[LowRankMatrix, LowRankMatrix]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from mercer._array import Array
 from mercer._progress import tracked
 from mercer._threads import map_threads, stop_if_interrupted
 from mercer.engine import pieces
+from mercer.methods.hypothesis_tests._quadratic_forms import variance_of_mean
 from mercer.methods.hypothesis_tests._resampling import Blocks, shuffled
 
 Draw = Callable[[], Array]  # returns some permutations, shape (some, n)
@@ -65,11 +66,14 @@ class Effect(NamedTuple):
         return self._replace(value=size * self.value, unit=size * self.unit)
 
 
-def standardised(xy: Array, xx: Array, yy: Array, p: Array, q: Array) -> Effect:
+def standardised(
+    xy: Array, xx: Array, yy: Array, p: Array, q: Array, weights: Array | None = None
+) -> Effect:
     """Unbiased HSIC, and over that of each variable with itself.
 
     Arguments are the sums of k~_ij l~_ij, k~_ij^2 and l~_ij^2 over j, and the diagonals p and q.
-    The variance comes from the influence of each row, 2 mean_j k~_ij l~_ij.
+    The variance comes from the influence of each row, 2 mean_j k~_ij l~_ij. `weights` are those of
+    a wild bootstrap for a time series.
     """
     n = len(p)
 
@@ -83,4 +87,4 @@ def standardised(xy: Array, xx: Array, yy: Array, p: Array, q: Array) -> Effect:
     unit = float(np.sqrt(hxx) * np.sqrt(hyy))
     ratio = hxy / unit
     influence = 2.0 * (xy - p * q) / unit - ratio * ((xx - p * p) / hxx + (yy - q * q) / hyy)
-    return Effect(hxy, ratio, float((influence / (n - 1)).var()) / n, unit)
+    return Effect(hxy, ratio, variance_of_mean(influence / (n - 1), weights), unit)

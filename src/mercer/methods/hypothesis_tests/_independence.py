@@ -86,7 +86,8 @@ def hsic_test(
         exchanged only there (sites, batches, days).
     dependence : float, optional
         For time series: rows this far apart count as independent. The null distribution is then
-        a wild bootstrap, which is not exact.
+        a wild bootstrap, which is not exact, and the statistic is the mean over i != j of
+        the products of both centred kernels.
     null : {"permutation", "spectral", "gamma"}, default="permutation"
         The last two are formulas for a single pair of kernels: not limited to p-values above
         1 / n_permutations, but right only for large samples. "spectral" is the limit law of
@@ -154,6 +155,7 @@ def hsic_test(
             )
         return _by_law(pairs[0], arrays, null, None if are_given(kernel) else seed)
     permuted = permuted_hsic(kernels[0], arrays[0], kernels[1], arrays[1])
+    weights: Array | None = None
     if dependence is None:
         statistics = permuted.statistics(permutations(n, n_draws, rng, within))
     else:
@@ -167,10 +169,10 @@ def hsic_test(
     best = int(np.argmax(statistics[:, 0] / np.where(spread > 0, spread, np.inf)))
     error = float(permuted.errors[0]) if len(pairs) == 1 and dependence is None else 0.0
     low, high = p_bounds(total, error)
-    effect, pair = _effect_and_witness(permuted, best, pairs[best], arrays)
+    effect, pair = _effect_and_witness(permuted, best, pairs[best], arrays, weights)
     return TestResult(
         question=_QUESTION,
-        statistic=effect.value,
+        statistic=effect.value if weights is None else float(statistics[best, 0]),
         pvalue=high,
         pvalue_bounds=(low, high),
         null="permutation" if dependence is None else "wild bootstrap",
@@ -239,11 +241,15 @@ def permuted_hsic(
 
 
 def _effect_and_witness(
-    permuted: LowRank | Gathered, best: int, pair: tuple[Kernel, Kernel], arrays: list[Any]
+    permuted: LowRank | Gathered,
+    best: int,
+    pair: tuple[Kernel, Kernel],
+    arrays: list[Any],
+    weights: Array | None = None,
 ) -> tuple[Effect, tuple[Element, Element] | None]:
     """Both for one pair of kernels, at the same time."""
     jobs: list[Callable[[], Any]] = [
-        partial(permuted.effect, best),
+        partial(permuted.effect, best, weights),
         partial(_witness, permuted, best, pair, arrays),
     ]
     effect, witness = map_threads(lambda job: job(), jobs)

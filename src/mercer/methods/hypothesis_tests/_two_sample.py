@@ -126,8 +126,9 @@ def mmd_test(
 
     Notes
     -----
-    A large p-value does not show that the distributions are equal. With `paired`, the effect
-    size is that of the differences.
+    A large p-value does not show that the distributions are equal. With `paired` or `dependence`,
+    the effect size is that of the differences k(x_i, .) - k(y_i, .): the squared norm of their mean
+    over their variance. With `dependence`, its interval is that of a time series.
 
     Two samples of many rows in one to three dimensions are summed by frequencies, if the kernel
     is smooth (finufft, extra `fast`). For one kernel `pvalue_bounds` takes the error into account:
@@ -176,8 +177,6 @@ def mmd_test(
         kernels = (kernels[most_powerful(kernels, *points)],)
         v = [np.ones(n_rows(S)) for S in samples]
     sizes = tuple(n_rows(S) for S in samples)
-    if min(sizes) < 2 and weights is not None:
-        raise InputError("the test needs two rows with positive weight in each sample")
     if min(sizes) < 2:
         raise InputError(f"each sample needs at least two rows, got samples of {sizes} rows")
     if null != "permutation":
@@ -191,7 +190,7 @@ def mmd_test(
                 f"and blocks; got samples of {sizes} rows"
             )
         signs = _signs(sizes[0], n_draws, dependence, rng)
-        drawn = _Paired(kernels, samples[0], samples[1], signs)
+        drawn = _Paired(kernels, samples[0], samples[1], signs, dependence is not None)
     else:
         drawn = _Relabelled(kernels, samples, _as_one(v), n_draws, rng, within)
     norms = root_mean_squares(kernels, reduce(concatenated, samples), rng)
@@ -287,7 +286,10 @@ class _Relabelled:
 class _Paired:
     """Statistics and effects if row i of one sample belongs to row i of the other."""
 
-    def __init__(self, kernels: tuple[Kernel, ...], X: Any, Y: Any, signs: Array) -> None:
+    def __init__(
+        self, kernels: tuple[Kernel, ...], X: Any, Y: Any, signs: Array, series: bool = False
+    ) -> None:
+        self.weights = signs if series else None
         self.kernels, self.X, self.Y = kernels, as_float64(X), as_float64(Y)
         tiles = [partial(self._tile, k.program) for k in kernels]
         self.statistics, self.rows = mean_of_features(tiles, signs)
@@ -303,9 +305,8 @@ class _Paired:
     def effect(self, k: int) -> tuple[float, float, float]:
         X, Y = (Points(S, self.kernels[k].domain) for S in (self.X, self.Y))
         diagonal = self.kernels[k].diag(X) + self.kernels[k].diag(Y)
-        return standardised_mean(
-            self.rows[k], diagonal - 2.0 * paired_values(self.kernels[k], X, Y)
-        )
+        diagonal -= 2.0 * paired_values(self.kernels[k], X, Y)
+        return standardised_mean(self.rows[k], diagonal, self.weights)
 
 
 def _null(paired: bool, dependence: float | None) -> str:
@@ -369,6 +370,8 @@ def _samples(
         arrays = [A[np.flatnonzero(keep)] for A, keep in zip(arrays, used, strict=True)]
         v = [w[keep] for w, keep in zip(v, used, strict=True)]
         within = None if within is None else Blocks.of(within.index[every], int(every.sum()))
+        if min(map(len, v)) < 2:
+            raise InputError("the test needs two rows with positive weight in each sample")
     if by_data:
         kernels = as_kernels(kernel, reduce(concatenated, arrays), rng)
     return arrays, kernels, v, within
