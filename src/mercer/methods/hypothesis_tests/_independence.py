@@ -154,7 +154,7 @@ def hsic_test(
                 "dependence; give one, for instance kernel='median', or use null='permutation'"
             )
         return _by_law(pairs[0], arrays, null, None if are_given(kernel) else seed)
-    permuted = permuted_hsic(kernels[0], arrays[0], kernels[1], arrays[1])
+    permuted = permuted_hsic(kernels[0], arrays[0], kernels[1], arrays[1], within)
     weights: Array | None = None
     if dependence is None:
         statistics = permuted.statistics(permutations(n, n_draws, rng, within))
@@ -228,16 +228,20 @@ def _product_tile(kx: CentredKernel, ky: CentredKernel, rows: slice, columns: sl
 
 
 def permuted_hsic(
-    kernels_x: tuple[Kernel, ...], X: Any, kernels_y: tuple[Kernel, ...], Y: Any
+    kernels_x: tuple[Kernel, ...],
+    X: Any,
+    kernels_y: tuple[Kernel, ...],
+    Y: Any,
+    blocks: Blocks | None = None,
 ) -> LowRank | Gathered:
     """By low rank where that takes fewer steps for each permutation, else with whole matrices."""
     per_pair = len(kernels_y) * (_LAID_OUT + _MULTIPLIED * len(kernels_x))
     most = isqrt(n_rows(X) * per_pair // 2)  # n columns^2 is what n^2 / 2 pairs take
-    F = factors(kernels_x, X, most)
-    G = factors(kernels_y, Y, most) if F is not None else None
+    F = factors(kernels_x, X, most, blocks)
+    G = factors(kernels_y, Y, most, blocks) if F is not None else None
     if F is not None and G is not None:
         return LowRank(F, G)
-    return Gathered(kernels_x, X, kernels_y, Y)
+    return Gathered(kernels_x, X, kernels_y, Y, blocks)
 
 
 def _effect_and_witness(
@@ -267,5 +271,6 @@ def _witness(
     if found is None:
         return None
     x, y = (Points(as_float64(Z), kernel.domain) for Z, kernel in zip(arrays, pair, strict=True))
-    a, b = found[0] / np.sqrt(A.scale), found[1] / np.sqrt(B.scale)
+    centred = permuted.blocks.centred
+    a, b = centred(found[0]) / np.sqrt(A.scale), centred(found[1]) / np.sqrt(B.scale)
     return Element(pair[0], x, a), Element(pair[1], y, b)

@@ -115,8 +115,15 @@ class Blocks:
             ) from None
         return cls(index) if index.max(initial=0) > 0 else None
 
+    @classmethod
+    def one(cls, n: int) -> Blocks:
+        """All rows in one block."""
+        return cls(np.zeros(n, dtype=np.intp))
+
     def sums(self, values: Array) -> Array:
         """Sums of values (n, ...) over the rows of each block."""
+        if len(self.sizes) == 1:
+            return np.asarray(values.sum(axis=0, keepdims=True))
         starts = np.cumsum(self.sizes) - self.sizes
         return np.add.reduceat(values[self.order], starts, axis=0)
 
@@ -126,7 +133,8 @@ class Blocks:
 
     def centred(self, values: Array) -> Array:
         """Values less the mean of their block."""
-        return np.asarray(values - self.means(values)[self.index])
+        means = self.means(values)
+        return np.asarray(values - (means if len(means) == 1 else means[self.index]))
 
 
 def _is_missing(name: Any) -> bool:
