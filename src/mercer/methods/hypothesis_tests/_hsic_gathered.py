@@ -191,7 +191,9 @@ class Gathered:
 
         xy, xx, yy = np.concatenate(map_threads(sums, x.blocks()), axis=1)
         zero = np.zeros(self.n)
-        return standardised(xy, xx, yy, zero, zero, self.blocks, weights).rescaled(x.scale * y.scale)
+        return standardised(xy, xx, yy, zero, zero, self.blocks, weights).rescaled(
+            x.scale * y.scale
+        )
 
     def matrices(self, pair: int) -> tuple[UCentred, UCentred]:
         """Of one pair of kernels."""

@@ -105,9 +105,7 @@ class _Scaled:
             A = centred(rows)
             return A.T @ A
 
-        values, vectors = np.linalg.eigh(
-            sum(map_threads(gram, parts), np.zeros((F.shape[1],) * 2))
-        )
+        values, vectors = np.linalg.eigh(sum(map_threads(gram, parts), np.zeros((F.shape[1],) * 2)))
         values = np.maximum(values, 0.0)
         self.trace = float(values.sum())
         left_out = int(np.sum(np.cumsum(values) <= tol * self.trace))

@@ -51,14 +51,14 @@ class CentredKernel:
 
 
 def precise(
-    kernel: Kernel, Z: Any, *, equal_weights: bool = True, forms: bool = False
+    kernel: Kernel, Z: Any, *, equal_weights: bool = True, forms: bool = False, core: bool = True
 ) -> CentredKernel:
     """The kernel less about its means, so that nothing cancels in sums in float32.
 
     Unbiased discrepancies do not change: g is a number, or for rows of equal weight about the mean
     of k(x, .), if a number is not precise enough. With `forms`, sums are done by frequencies or by
     the compiled core where that is less work; by the core only if the kernel varies so much that
-    it needs no centring.
+    it needs no centring, and not without `core`.
     """
     program = kernel.program
     by_frequencies = engine.spectral_forms(program, Z) if forms else None
@@ -73,7 +73,7 @@ def precise(
         every = engine.gram(program, as_float64(Z), some).mean(axis=1)
         return CentredKernel(program, Z, every - g)
     others = ~np.eye(len(K), dtype=bool)
-    if forms and np.mean(left[others] ** 2) > _VISIBLE**2 * np.mean(K[others] ** 2):
+    if forms and core and np.mean(left[others] ** 2) > _VISIBLE**2 * np.mean(K[others] ** 2):
         by_core = engine.native_forms(program, Z)
         if by_core is not None:
             return CentredKernel(program, Z, forms=by_core)
@@ -121,7 +121,7 @@ class Relabelled:
         parts = []
         for labels in draws:
             members = _Members(self, labels)
-            forms = _forms(kernels, members, watched[:, :0] if products else watched)
+            forms = forms_of(kernels, members, len(labels), watched[:, :0] if products else watched)
             products = products or [f.products for f in forms]
             parts.append(self._from_forms(forms, products, members))
         statistics, errors = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
@@ -217,12 +217,14 @@ class _Members:
         return out
 
 
-def _forms(kernels: list[CentredKernel], members: _Members, watched: Array) -> list[Forms]:
+def forms_of(
+    kernels: list[CentredKernel], members: Any, n_draws: int, watched: Array
+) -> list[Forms]:
     """The forms of all kernels, those without `forms` by products of tiles."""
     tiles = [k.tile for k in kernels if k.forms is None]
     tiled = iter(quadratic_forms(tiles, members, watched) if tiles else [])
     whole = partial(members.of_draws, rows=slice(None))
     return [
-        next(tiled) if k.forms is None else Forms(*k.forms(whole, len(members.labels), watched))
+        next(tiled) if k.forms is None else Forms(*k.forms(whole, n_draws, watched))
         for k in kernels
     ]

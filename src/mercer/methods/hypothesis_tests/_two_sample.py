@@ -39,6 +39,10 @@ from mercer.methods.hypothesis_tests._null_laws import mmd_tail
 from mercer.methods.hypothesis_tests._power import held_out, most_powerful
 from mercer.methods.hypothesis_tests._quadratic_forms import mean_of_features, standardised_mean
 from mercer.methods.hypothesis_tests._relabelling import Relabelled, precise
+from mercer.methods.hypothesis_tests._relabelling_in_blocks import (
+    RelabelledInBlocks,
+    witness_in_blocks,
+)
 from mercer.methods.hypothesis_tests._resampling import (
     Blocks,
     combined,
@@ -211,7 +215,7 @@ def mmd_test(
         n_permutations=n_draws,
         seed=seed,
         **effect_interval(*drawn.effect(best), float(spread[best])),
-        witness=witness(kernels[best], *samples, weights=v) if two else None,
+        witness=witness_in_blocks(kernels[best], samples, v, within) if two else None,
         null_statistics=frozen(total),
     )
 
@@ -273,14 +277,23 @@ class _Relabelled:
 
         Z = reduce(concatenated, samples)[order]
         equal = bool(np.ptp(weights) == 0)
-        options = {"equal_weights": equal, "forms": equal and len(samples) == 2}
-        self.kernels = [precise(k, Z, **options) for k in kernels]
-        self.drawn = Relabelled(weights[order], observed, len(samples))
+        free = blocks is None
+        options = {"equal_weights": equal or not free, "forms": equal and len(samples) == 2}
+        self.kernels = [precise(k, Z, **options, core=free) for k in kernels]
+        given_rows = weights[order], observed, len(samples)
+        self.drawn = (
+            Relabelled(*given_rows)
+            if blocks is None
+            else RelabelledInBlocks(*given_rows, Blocks(blocks.index[order]))
+        )
         draws = in_parts(draw, len(observed), n_draws, observed.itemsize)
         self.statistics, self.errors, self.products = self.drawn.discrepancies(self.kernels, draws)
 
     def effect(self, k: int) -> tuple[float, float, float]:
-        return self.drawn.effect(self.kernels[k], self.products[k])
+        kernel, products = self.kernels[k], self.products[k]
+        if isinstance(self.drawn, RelabelledInBlocks):
+            return self.drawn.effect(kernel, products, float(self.statistics[k, 0]))
+        return self.drawn.effect(kernel, products)
 
 
 class _Paired:
