@@ -21,6 +21,7 @@ from mercer.exceptions import InputError
 _RIDGE = 0.01  # of correlations: neighbouring bandwidths are nearly the same test
 _SMALLEST_SKEWNESS = 0.05  # below it a gamma law is as good as normal
 _MANY = 1 << 12  # rows: fewer are shuffled in less time than a generator is made
+_NUMBERS = 1 << 20  # random numbers that are sorted at once
 TIE = 1e-5  # of the spread of the statistics; they are sums of products in float32
 
 
@@ -43,8 +44,10 @@ def shuffled(
     if blocks is None:
         rng.permuted(out[1:], axis=1, out=out[1:])
         return out
-    for rows in blocks.rows:
-        out[1:, rows] = rng.permuted(out[1:, rows], axis=1)
+    for at in pieces(n_draws, max(1, _NUMBERS // len(labels))):
+        numbers = rng.random((at.stop - at.start, len(labels)))  # between blocks, whose order stays
+        order = np.argsort(blocks.index + numbers, axis=1)
+        out[1 + at.start : 1 + at.stop, blocks.order] = labels[order]
     return out
 
 

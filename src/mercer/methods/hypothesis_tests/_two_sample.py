@@ -34,15 +34,11 @@ from mercer.methods.hypothesis_tests._kernel_grid import (
     root_mean_squares,
     stacked_tables,
 )
-from mercer.methods.hypothesis_tests._mmd import mmd, paired_values, witness
+from mercer.methods.hypothesis_tests._mmd import mmd, paired_values, witness, witness_in_blocks
 from mercer.methods.hypothesis_tests._null_laws import mmd_tail
 from mercer.methods.hypothesis_tests._power import held_out, most_powerful
 from mercer.methods.hypothesis_tests._quadratic_forms import mean_of_features, standardised_mean
-from mercer.methods.hypothesis_tests._relabelling import Relabelled, precise
-from mercer.methods.hypothesis_tests._relabelling_in_blocks import (
-    RelabelledInBlocks,
-    witness_in_blocks,
-)
+from mercer.methods.hypothesis_tests._relabelling import Relabelled, RelabelledInBlocks, precise
 from mercer.methods.hypothesis_tests._resampling import (
     Blocks,
     combined,
