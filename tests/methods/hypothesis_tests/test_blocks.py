@@ -310,3 +310,17 @@ def test_rows_that_are_alone_in_their_blocks_say_nothing(k):
         few = test(x[:6], x[:6], blocks=None, **options)
         if test is hsic_test:
             assert_allclose(with_one.statistic, few.statistic, rtol=1e-5)
+
+
+@pytest.mark.parametrize("k", [K, mc.Laplace(0.7), mc.Linear(), mc.NegativeDistance()], ids=repr)
+def test_what_is_constant_in_each_block_says_nothing(k):
+    """Rounding used to decide."""
+    rng = np.random.default_rng(0)
+    site, y = rng.integers(0, 7, 60), rng.normal(size=(60, 1))
+    x = site[:, None] / 3.0 + 0.1
+    options = {"blocks": site, "n_permutations": 99, "random_state": 0}
+    assert mmd_test(x[:20], x[20:], kernel=k, **options).pvalue == 1.0
+    for test in (hsic_test, coco_test):
+        for pair in ((x, y), (y, x)):
+            found = test(*pair, kernel=(k, k), **options)
+            assert (found.pvalue, found.effect_size) == (1.0, 0.0)

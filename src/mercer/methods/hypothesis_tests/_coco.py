@@ -30,6 +30,7 @@ _ZERO = 1e-10  # of the largest kernel value: far above rounding
 _CONVERGED = 1e-7  # relative change of a singular value: products are in float32
 _ITERATIONS = 100  # at most; they usually converge after ten or so
 _LANCZOS = 64  # singular vectors, from which on one is found by Lanczos iterations
+_EQUAL = 1e-12  # share that rounding leaves of features that are equal in each block
 _FEWEST = 4  # rows of a block that is divided: two for each half
 _AT_ONCE = 1 << 20  # numbers in the products of draws that are decomposed at once
 
@@ -319,7 +320,11 @@ def _norms(F: Array, G: Array, draws: Array) -> Array:
 def _factor(kernel: Kernel, x: Any, blocks: Blocks | None) -> Array:
     """`range_factor` of the features less the mean of their block."""
     F = range_factor(kernel, x)
-    return F if blocks is None else blocks.centred(F)
+    if blocks is None:
+        return F
+    centred = blocks.centred(F)
+    equal = np.linalg.norm(centred) <= _EQUAL * np.linalg.norm(F)
+    return centred[:, :0] if equal else centred
 
 
 def _correlation(

@@ -37,6 +37,7 @@ from mercer.methods.hypothesis_tests._resampling import Blocks
 
 _TOL = 1e-7  # of the trace, over n: an error of about 1e-6 of the spread of the null statistics
 _ROUNDING = 1e-13  # a smaller share of the trace is noise
+_EQUAL = 1e-24  # share of squares that rounding leaves of equal rows less their mean
 _TRIED = 16  # columns of a first factor, of few rows, that shows how fast the error falls
 _TRIED_ROWS = 256
 _ROWS = 1 << 13  # of a factor that are worked on at once
@@ -108,6 +109,8 @@ class _Scaled:
         values, vectors = np.linalg.eigh(sum(map_threads(gram, parts), np.zeros((F.shape[1],) * 2)))
         values = np.maximum(values, 0.0)
         self.trace = float(values.sum())
+        if self.trace <= _EQUAL * float(np.vdot(F, F)):  # rows are equal in each block
+            values, self.trace = np.zeros_like(values), 0.0
         left_out = int(np.sum(np.cumsum(values) <= tol * self.trace))
         self.error = error + float(values[:left_out].sum())
         turn = vectors[:, left_out:] / (np.sqrt(self.trace) if self.trace > 0 else 1.0)

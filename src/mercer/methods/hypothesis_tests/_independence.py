@@ -82,8 +82,9 @@ def hsic_test(
         are combined. "median" is one Gaussian whose length scale is the median distance of that
         variable. By default the grids described above, with bandwidths from the data.
     blocks : array_like of shape (n,), optional
-        The block of each row: rows of Y are permuted within their block only, for data that can be
-        exchanged only there (sites, batches, days).
+        The block of each row (sites, batches, days). Dependence is that within blocks: rows of Y
+        are permuted within their block only, and features lose their mean in each block, so that
+        differences between blocks do not count. A row that is alone in its block does not count.
     dependence : float, optional
         For time series: rows this far apart count as independent. The null distribution is then
         a wild bootstrap, which is not exact, and the statistic is the mean over i != j of
@@ -102,6 +103,7 @@ def hsic_test(
     TestResult
         The effect size is HSIC(X, Y) / sqrt(HSIC(X, X) HSIC(Y, Y)), each of them unbiased: 0 if
         independent, 1 if Y is X; the squared correlation for linear kernels in one dimension.
+        With `blocks`, these are the criteria within blocks.
         `witness` is a pair (f, g) of functions of norm one whose values f(x), g(y) have the largest
         covariance for that pair of kernels.
 

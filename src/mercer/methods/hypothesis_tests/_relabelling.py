@@ -23,6 +23,7 @@ _VARIES = 30.0  # a larger range of g, in units of the kernel that is left, cost
 _VISIBLE = 0.05  # share of a kernel that varies: errors of float32 values are about 3e-7 of it
 _ENTRIES = 1 << 18  # of a boolean matrix that is converted at once: 2 MiB in float64
 _TILE = 1024  # rows and columns of the kernel matrix of a block that are held at once
+_ROUNDING = 1e-14  # of the largest kernel value: spread of statistics of rows equal in each block
 _NO_FREEDOM = 1e-6  # rounding of a number of rows
 
 
@@ -264,29 +265,26 @@ class RelabelledInBlocks:
         """The statistics of draws, whose labels have shape (n_draws, n), some draws at a time.
 
         sum_g s_g |d_g|^2, less its mean over the draws that were not observed; s_g sum to 1 for two
-        samples, and give the statistic without blocks if there is one block.
+        samples, and with one block they weight samples as the statistic without blocks does.
         """
-        watched = self.vectors(self.observed[None]).whole
+        watched = _BlockVectors(self, self.observed[None], self.n_samples).whole
         diagonals = np.stack([k.diagonal for k in kernels], axis=1)
         products: list[Array] = []
-        parts = []
+        parts, groups = [], 1 if self.n_samples == 2 else self.n_samples
         for labels in draws:
-            u = self.vectors(labels, 1 if self.n_samples == 2 else None)
+            u = _BlockVectors(self, labels, groups)
             forms = forms_of(kernels, u, len(labels), watched[:, :0] if products else watched)
             products = products or [f.products for f in forms]
             own = u.own_pairs(diagonals)
             values = np.stack([f.values for f in forms]).reshape(len(forms), *own.shape[1:])
             errors = np.stack([f.errors + np.zeros(values[0].size) for f in forms])
-            scale = u.scale
-            both = ((values + own) * scale, errors.reshape(values.shape) * scale)
+            both = (values + own) * u.scale, errors.reshape(values.shape) * u.scale
             parts.append([part.sum(axis=1) for part in both])
         found, bounds = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
         count = found.shape[1]
         found = (found - found.mean(axis=1, keepdims=True)) * (count / (count - 1))
+        found[found.std(axis=1) <= _ROUNDING * np.abs(diagonals).max(axis=0)] = 0.0
         return Discrepancies(found, bounds * (count / (count - 1)), products)
-
-    def vectors(self, labels: Array, groups: int | None = None) -> _BlockVectors:
-        return _BlockVectors(self, labels, groups or self.n_samples)
 
     def effect(
         self, kernel: CentredKernel, products: Array, size: float
@@ -297,7 +295,7 @@ class RelabelledInBlocks:
         differences of samples, fitted by least squares, so it is known in blocks of pairs too.
         """
         v, blocks = self.weights, self.blocks
-        u = self.vectors(self.observed[None])
+        u = _BlockVectors(self, self.observed[None], self.n_samples)
         U, scale = u.whole, u.scale[:, 0]
         mass = blocks.sums(v)
 
@@ -310,10 +308,9 @@ class RelabelledInBlocks:
         # degrees of freedom: rows less blocks and samples, for equal weights
         free = float(v.sum() - (blocks.sums(v**2) / mass).sum() - np.trace(G @ (U.T @ U)))
         beta, own = KU @ G, self._in_own_block(kernel)
-        fitted = own + np.vecdot(S, beta)
         norms = block_means(own) + 2.0 * np.vecdot(S, block_means(beta))
         norms += np.vecdot(S @ (G @ (U.T @ KU) @ G), S)
-        squares = kernel.diagonal - 2.0 * fitted + norms  # of the residuals
+        squares = kernel.diagonal - 2.0 * (own + np.vecdot(S, beta)) + norms  # of the residuals
         within = float(v @ squares) / free if free > _NO_FREEDOM else 0.0
         if within <= 0.0 or not scale.any():
             return 0.0, 0.0, 0.0
@@ -347,8 +344,7 @@ class _BlockVectors:
 
     def __init__(self, of: RelabelledInBlocks, labels: Array, groups: int) -> None:
         self.of, self.labels, self.groups = of, labels, groups
-        alike = np.ptp(of.weights) == 0  # then the shares are those of any draw
-        some = labels[:1] if alike else labels
+        some = labels if np.ptp(of.weights) else labels[:1]  # whose shares are those of any draw
         self.mass = of.blocks.sums(of.weights)
         self.W = np.stack(
             [

@@ -99,8 +99,10 @@ def mmd_test(
         Row i of X belongs to row i of Y (before and after, for instance): rows of a pair are
         swapped, not rows of different pairs.
     blocks : array_like of shape (n,), optional
-        The block of each row, of all samples one after the other: rows are relabelled within their
-        block only, for data that can be exchanged only there (sites, batches, days).
+        The block of each row, of all samples one after the other (sites, batches, days). Samples
+        are compared within blocks: rows are relabelled within their block only, and the statistic
+        is the squared norm of a weighted mean over blocks of the difference in a block, less
+        its mean over the relabellings. Of m rows of X and n rows of Y the weight is m n / (m + n).
     dependence : float, optional
         For time series: rows this far apart count as independent. X and Y are then two series
         over the same times, and the null distribution is a wild bootstrap, which is not exact.
@@ -122,7 +124,9 @@ def mmd_test(
     TestResult
         The effect size is the statistic over the variance within the samples, both in feature
         space: the square of Cohen's d for a linear kernel in one dimension. `witness` is
-        mu_X - mu_Y: `preimage(result.witness)` is where X most outweighs Y.
+        mu_X - mu_Y: `preimage(result.witness)` is where X most outweighs Y. With `blocks` the
+        effect size is over the variance within blocks and samples, and the witness is the mean
+        difference within blocks.
 
     Notes
     -----
