@@ -416,6 +416,17 @@ def test_a_norm_that_is_too_small_is_refused(rng):
         KernelRidge(max_norm=5e-324).fit(X, 1e3 * y)
 
 
+@pytest.mark.parametrize("options", [{}, {"n_landmarks": 1}], ids=["all rows", "landmarks"])
+@pytest.mark.parametrize("penalty", [0.0, 1.0])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_single_distinct_row_has_an_infinite_deviation(options, penalty, rows):
+    model = KernelRidge(mc.Gaussian(1.0), penalty=penalty, random_state=0, **options)
+    model.fit(np.zeros((rows, 1)), np.full(rows, 2.0))
+    mean, deviation = model.predict([[0.0], [1.0]], return_std=True)
+    assert_allclose(mean, 2.0)
+    assert deviation.tolist() == [np.inf, np.inf]
+
+
 def test_landmarks_of_a_single_row():
     model = mc.KernelRidge(n_landmarks=2, random_state=0).fit([[1.0, 2.0]], [-1.5])
     mean, deviation = model.predict([[0.0, 0.0]], return_std=True)

@@ -226,11 +226,11 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
             else:
                 H, extra = self._smoothing(K)
                 left = own - np.sum(K * H, axis=0) + extra
-                scale = np.mean(self._coef() * loo, axis=0)
-            noisy = np.maximum(left, 0.0) + self._sum_penalty
-            return self._shaped(values), self._shaped(
-                np.sqrt(np.outer(noisy, np.maximum(scale, 0.0)))
-            )
+                with np.errstate(invalid="ignore"):  # a single row has an infinite residual
+                    scale = np.mean(self._coef() * loo, axis=0)
+                scale = np.where(np.isnan(scale), np.inf, np.maximum(scale, 0.0))
+            noisy = np.maximum(left, 1e-300) + self._sum_penalty  # 0 times inf is NaN
+            return self._shaped(values), self._shaped(np.sqrt(np.outer(noisy, scale)))
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Array:
         """Return intervals for new targets at the rows of X by the jackknife+, shape (m, 2).

@@ -208,6 +208,60 @@ def test_effect_interval_covers():
     assert np.mean((low <= value) & (value <= high)) >= 0.85
 
 
+@pytest.mark.parametrize(
+    "test",
+    [
+        lambda x, y, z: dhsic_test(x, y, z, kernel=ONE + ONE[:1], n_permutations=40),
+        lambda x, y, z: coco_test(x, y, kernel=ONE, n_permutations=40),
+        lambda x, y, z: coco_test(x, y, kernel=ONE, blocks=np.arange(60) // 2, n_permutations=40),
+        lambda x, y, z: coco_test(x, y, kernel=ONE, blocks=np.arange(60) // 6, n_permutations=40),
+    ],
+    ids=["dhsic", "coco", "coco of pairs", "coco in blocks"],
+)
+def test_effect_interval_of_independent_variables_has_zero(test):
+    """A mean of squares is never zero, and rows that chose f and g correlate them."""
+    found = [test(*np.random.default_rng(i).normal(size=(3, 60, 1))) for i in range(60)]
+    assert np.mean([r.effect_interval[0] > 0.0 for r in found]) <= binom.ppf(0.999, 60, 0.05) / 60
+    assert np.mean([r.effect_size for r in found]) < 0.15
+
+
+def autoregression(n, seed, memory=0.9):
+    noise = np.random.default_rng(seed).normal(size=n) * np.sqrt(1 - memory**2)
+    out = np.zeros(n)
+    for t in range(1, n):
+        out[t] = memory * out[t - 1] + noise[t]
+    return out[:, None]
+
+
+def test_effect_interval_of_series_covers():
+    """With the variance of independent rows, half of the intervals missed it."""
+    found = []
+    for i in range(50):
+        x, y = autoregression(400, 2 * i), autoregression(400, 2 * i + 1)
+        options = {"dependence": 20.0, "n_permutations": 200, "random_state": 0}
+        found.append(
+            [
+                hsic_test(x, x + y, kernel=ONE, **options),
+                mc.mmd_test(x + 1.0, y, kernel=ONE[0], **options),
+                mc.ksd_test(x + 1.0, lambda Z: -Z, **options, kernel=mc.InverseMultiquadric(1.0)),
+            ]
+        )
+    for results in zip(*found, strict=True):
+        value = np.mean([r.effect_size for r in results])
+        low, high = np.array([r.effect_interval for r in results]).T
+        assert np.mean((low <= value) & (value <= high)) >= 0.8
+        assert np.median(high - low) < 1.0
+
+
+def test_statistic_of_series_is_that_of_the_test():
+    x, y = autoregression(100, 0), autoregression(100, 1)
+    found = hsic_test(x, x + y, kernel=ONE, dependence=9.0, n_permutations=20, random_state=0)
+    H = np.eye(100) - 0.01
+    products = (H @ ONE[0](x) @ H) * (H @ ONE[1](x + y) @ H)
+    assert_allclose(found.statistic, products[~np.eye(100, dtype=bool)].mean(), rtol=1e-5)
+    assert found.null_statistics[0] == found.statistic
+
+
 @pytest.mark.parametrize("k", [mc.Gaussian(1.0), mc.Laplace(1.0), mc.NegativeDistance()], ids=repr)
 def test_witness_is_the_pair_of_coco(k):
     X, Y = sample(60)
@@ -333,7 +387,8 @@ def test_coco_test_reports_coco_and_its_functions():
     assert_allclose(result.statistic, coco(ONE[0], X, ONE[1], Y), rtol=1e-8)
     assert result.pvalue < 0.01
     f, g = result.witness
-    assert_allclose(result.effect_size, np.corrcoef(f(X), g(Y))[0, 1], rtol=1e-9)
+    assert_allclose(np.cov(f(X), g(Y), bias=True)[0, 1], result.statistic, rtol=1e-8)
+    assert 0.4 < result.effect_size < np.corrcoef(f(X), g(Y))[0, 1]
 
 
 def test_coco_of_all_permutations():

@@ -186,3 +186,53 @@ def test_eigenvalues_of_rounding_are_zero(shift):
     law = spectrum(mc.NegativeDistance(2.0), normal(16, 1) + shift)
     assert len(law.values) == 1
     assert law.rest.sum == 0.0
+
+
+@pytest.mark.parametrize("null", ["spectral", "gamma"])
+@pytest.mark.parametrize("sizes", [(5, 9), (40, 737), (600, 1100)])
+@pytest.mark.parametrize("k", [mc.Gaussian(0.7), mc.Linear(), mc.Polynomial(3)], ids=repr)
+def test_what_rounding_leaves_of_equal_rows_is_no_difference(null, sizes, k):
+    X, Y = (np.full((n, 2), 0.3) for n in sizes)
+    assert mmd_test(X, Y, kernel=k, null=null).pvalue == 1.0
+    pooled = np.full((sum(sizes), 2), 0.3)
+    Z = normal(len(pooled), 1)
+    assert hsic_test(pooled, Z, kernel=(k, mc.Gaussian(1.0)), null=null).pvalue == 1.0
+
+
+@pytest.mark.parametrize("null", ["spectral", "gamma"])
+@pytest.mark.parametrize(
+    "k",
+    [mc.kernels.FromFunction(lambda a, b: np.abs(a - b.T)), mc.Epanechnikov(1.0)],
+    ids=["distance", "Epanechnikov"],
+)
+def test_kernels_with_negative_eigenvalues_have_no_law_of_chi_squares(null, k):
+    for seed in range(6):
+        X, Y = normal(30, 1, seed), normal(30, 1, seed + 50)
+        with pytest.raises(InputError, match=r"negative eigenvalues.*null='permutation'"):
+            mmd_test(X, Y, kernel=k, null=null)
+        for pair in ((k, mc.Gaussian(1.0)), (mc.Gaussian(1.0), k)):
+            with pytest.raises(InputError, match=r"negative eigenvalues.*null='permutation'"):
+                hsic_test(X, Y, kernel=pair, null=null)
+    assert mmd_test(X, Y, kernel=k, n_permutations=19, random_state=0).pvalue > 0.05
+
+
+def test_many_rows_with_negative_eigenvalues_have_no_law(monkeypatch):
+    monkeypatch.setattr(_null_laws, "_ALL", 20)
+    monkeypatch.setattr(_null_laws, "_LEADING", 5)
+    k = mc.kernels.FromFunction(lambda a, b: np.exp(-((a - b.T) ** 2)) - np.exp(-np.abs(a - b.T)))
+    with pytest.raises(InputError, match="negative eigenvalues"):
+        mmd_test(normal(30, 1), normal(30, 1, 1), kernel=k, null="spectral")
+
+
+@pytest.mark.parametrize("null", ["spectral", "gamma"])
+def test_a_formula_with_a_random_bandwidth_has_a_seed(null):
+    """Beyond 1,000 rows the median distance is that of random rows."""
+    X, Y, k = normal(700, 1), normal(700, 1, seed=1, shift=0.1), mc.Gaussian(1.0)
+    for test, given in ((mmd_test, k), (hsic_test, (k, [k]))):
+        found = test(X, Y, kernel="median", null=null)
+        again = test(X, Y, kernel="median", null=null, random_state=found.seed)
+        assert again.kernel == found.kernel
+        assert again.pvalue == found.pvalue
+        assert f"random_state={found.seed}" in found.call
+        assert test(X, Y, kernel=given, null=null).seed is None
+    assert hsic_test(X, Y, kernel=(k, "median"), null=null, random_state=5).seed == 5

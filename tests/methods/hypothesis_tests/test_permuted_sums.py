@@ -1,16 +1,18 @@
 """Sums over pairs of permuted rows, by the core and by NumPy, and permutations in parts."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import mercer as mc
 from mercer.engine._compiled import core
 from mercer.exceptions import InputError
-from mercer.methods import hsic_test
+from mercer.methods import coco_test, hsic_test, mmd_test
 from mercer.methods.hypothesis_tests import _hsic_permutations
 from mercer.methods.hypothesis_tests._hsic_gathered import permuted_sums
 from mercer.methods.hypothesis_tests._hsic_permutations import permutations
+from mercer.methods.hypothesis_tests._resampling import Blocks
 from tests.engine.isas import ISAS, compiled, forced
 
 
@@ -118,11 +120,48 @@ def test_all_permutations_are_equally_likely(monkeypatch):
 
 
 def test_blocks_keep_their_rows():
-    blocks = np.array([0, 0, 1, 1, 1, 0])
+    names = np.array([0, 0, 1, 1, 1, 0])
+    blocks = Blocks.of(names, 6)
     for drawn in (draw() for draw in permutations(6, 50, np.random.default_rng(0), blocks)):
-        assert_array_equal(blocks[drawn], np.broadcast_to(blocks, drawn.shape))
-    with pytest.raises(InputError, match="blocks must name"):
-        permutations(6, 5, np.random.default_rng(0), blocks[:5])[0]()
+        assert_array_equal(names[drawn], np.broadcast_to(names, drawn.shape))
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (np.zeros(5), "blocks must name"),
+        ([0.0, 0.0, 1.0, np.nan, 1.0, 0.0], "missing"),
+        (np.array([0.0, 0.0, 1.0, np.nan, 1.0, 0.0]), "missing"),
+        (["a", "b", "a", None, "b", "a"], "missing"),
+        (["a", "b", "a", np.nan, "b", "a"], "missing"),
+        (pd.Series(["a", "b", "a", pd.NA, "b", "a"], dtype="string"), "missing"),
+        (pd.to_datetime(["2020-01-01", "2020-01-02", None] * 2), "missing"),
+        (["a", "b", 1, 1, "b", "a"], "mixes int and str"),
+    ],
+)
+@pytest.mark.parametrize("test", [hsic_test, mmd_test, coco_test])
+def test_blocks_need_names(names, message, test):
+    X, Y = np.random.default_rng(0).normal(size=(2, 6, 1))
+    if test is mmd_test:
+        X, Y = X[:2], X[2:]
+    with pytest.raises(InputError, match=message):
+        test(X, Y, blocks=names, n_permutations=5, random_state=0)
+
+
+def test_names_of_blocks_may_be_of_any_type():
+    days = pd.to_datetime(["2020-01-01", "2020-01-02"] * 3)
+    for names in (
+        [True, False] * 3,
+        [1, 2.5] * 3,
+        ("a", "b") * 3,
+        pd.Categorical(list("ab") * 3),
+        days,
+    ):
+        assert [list(rows) for rows in Blocks.of(names, 6).rows] in (
+            [[0, 2, 4], [1, 3, 5]],
+            [[1, 3, 5], [0, 2, 4]],
+        )
+    assert Blocks.of(["a"] * 6, 6) is None
 
 
 @pytest.mark.parametrize("kernel", ["median", (mc.Laplace(1.0), mc.Laplace(1.0))], ids=str)

@@ -24,7 +24,7 @@ from mercer.methods.hypothesis_tests._resampling import (
     random_subset,
     relabelled,
 )
-from mercer.methods.hypothesis_tests._two_sample import _Paired, _weights
+from mercer.methods.hypothesis_tests._two_sample import _as_one, _Paired, _weights
 
 
 def normal(n, d=2, seed=0, shift=0.0):
@@ -59,6 +59,38 @@ def test_weights_are_those_of_the_definition():
     expected = unbiased(k, X, Y, v, w)
     assert_allclose(result.statistic, expected, rtol=2e-6)
     assert_allclose(mmd(k, X, Y, weights=(v, w)), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("blocks", [None, np.arange(30) % 3])
+def test_rows_of_weight_zero_are_left_out(blocks):
+    """Draws used to have fewer than two rows of positive weight in a sample: 0 over 0."""
+    rng = np.random.default_rng(0)
+    X, Y, w = normal(12), normal(18, seed=1), rng.uniform(0.5, 2.0, 30)
+    w[rng.permutation(30)[:22]] = 0.0
+    w[[0, 1, 12, 13]] = 1.0
+    used = w > 0
+    found = mmd_test(X, Y, weights=(w[:12], w[12:]), blocks=blocks, random_state=0)
+    names = None if blocks is None else blocks[used]
+    few = X[used[:12]], Y[used[12:]]
+    parts = w[:12][used[:12]], w[12:][used[12:]]
+    without = mmd_test(*few, weights=parts, blocks=names, random_state=0)
+    assert_allclose(found.null_statistics, without.null_statistics)
+    assert found.n == without.n == (len(few[0]), len(few[1]))
+    assert found.effect_interval == without.effect_interval
+    assert_allclose(found.witness(X), without.witness(X))
+
+
+def test_each_sample_needs_two_rows_of_positive_weight():
+    w = np.zeros(8)
+    w[2] = 1.0
+    for test in (mmd, mmd_test):
+        with pytest.raises(InputError, match="two rows with positive weight in each sample"):
+            test(
+                *((mc.Gaussian(1.0),) if test is mmd else ()),
+                normal(8),
+                normal(5),
+                weights=(w, np.ones(5)),
+            )
 
 
 def test_several_samples_are_a_mean_over_pairs():
@@ -115,7 +147,7 @@ def test_p_values_over_all_relabellings_are_uniform(weighted):
         drawn = np.roll(labels, -j, axis=0)
         order = np.argsort(drawn[0], kind="stable")
         given = (w[order[:4]], w[order[4:]]) if weighted else None
-        v = _weights(given, (4, 4))
+        v = _as_one(_weights(given, (4, 4)))
         kernels = [
             precise(mc.Gaussian(s), Z[order], equal_weights=not weighted) for s in (0.3, 1, 3)
         ]
@@ -274,7 +306,8 @@ def test_report_in_words():
     assert lines[2] == "  20 and 30 rows"
     assert "20, 30 and 20 rows" in repr(mmd_test(X, Y, X + 1.0, **options))
     law = mmd_test(X, Y, kernel="median", null="spectral")
-    assert law.how == "weighted chi-squares"
+    assert law.how == f"weighted chi-squares, seed {law.seed}"
+    assert mmd_test(X, Y, kernel=mc.Gaussian(1.0), null="spectral").how == "weighted chi-squares"
     bracket = dataclasses.replace(result, pvalue_bounds=(0.01, 0.02))
     assert bracket.how == f"{how}, between 0.01 and 0.02"
     frame = result.to_frame()

@@ -18,7 +18,7 @@ from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._hsic import centred_kernel, paired_rows
 from mercer.methods.hypothesis_tests._hsic_permutations import permutations
 from mercer.methods.hypothesis_tests._kernel_grid import root_mean_squares
-from mercer.methods.hypothesis_tests._resampling import combined, p_value, seeded
+from mercer.methods.hypothesis_tests._resampling import Blocks, combined, p_value, seeded
 from mercer.methods.hypothesis_tests._result import TestResult, effect_interval, recorded
 from mercer.methods.hypothesis_tests._variables import variables
 from mercer.space import Element
@@ -30,6 +30,8 @@ _ZERO = 1e-10  # of the largest kernel value: far above rounding
 _CONVERGED = 1e-7  # relative change of a singular value: products are in float32
 _ITERATIONS = 100  # at most; they usually converge after ten or so
 _LANCZOS = 64  # smaller side of a matrix from which on Lanczos iterations find one singular value
+_EQUAL = 1e-12  # share that rounding leaves of features that are equal in each block
+_FEWEST = 4  # rows of a block that is divided: two for each half
 _AT_ONCE = 1 << 20  # numbers in the products of draws that are decomposed at once
 
 
@@ -230,7 +232,8 @@ def coco_test(
         As in `hsic_test`; one Gaussian for each variable by default, because each permutation
         needs a decomposition for each pair of kernels.
     blocks : array_like of shape (n,), optional
-        The block of each row: rows of Y are permuted within their block only.
+        The block of each row, as in `hsic_test`: covariances are those within blocks, and rows of Y
+        are permuted within their block only.
     n_permutations : int, default=2000
         Random draws; the smallest possible p-value is 1 / (n_permutations + 1).
     random_state : int, Generator, RandomState or None
@@ -238,8 +241,10 @@ def coco_test(
     Returns
     -------
     TestResult
-        The effect size is the correlation of f(x) and g(y), the functions of `witness`, on the
-        same data that chose them; its interval is that of a correlation.
+        The effect size is the correlation of f(x) and g(y) on rows that did not choose f and g: the
+        functions of a random half of the rows are evaluated on the other half, and the other
+        way round. On the rows that chose them, functions are always correlated. `witness` has the
+        functions of all rows.
 
     Examples
     --------
@@ -255,13 +260,14 @@ def coco_test(
     seed, rng = seeded(random_state)
     arrays, kernels = variables([X, Y], kernel, rng)
     n = n_rows(arrays[0])
+    within = Blocks.of(blocks, n)
     pairs = [(kx, ky) for kx in kernels[0] for ky in kernels[1]]
     F, G = (
-        [range_factor(k, Points(as_float64(Z), k.domain)) for k in chosen]
+        [_factor(k, Points(as_float64(Z), k.domain), within) for k in chosen]
         for Z, chosen in zip(arrays, kernels, strict=True)
     )
     shortened = [[_large(f, n) for f in factors] for factors in (F, G)]
-    draws = np.concatenate([draw() for draw in permutations(n, n_draws, rng, blocks)])
+    draws = np.concatenate([draw() for draw in permutations(n, n_draws, rng, within)])
     drawn = np.array([_norms(f, g, draws) for f in shortened[0] for g in shortened[1]]) / n
     sizes = [root_mean_squares(k, Z, rng) for k, Z in zip(kernels, arrays, strict=True)]
     moved = drawn - drawn.mean(axis=1, keepdims=True)  # the same shift for all draws
@@ -270,7 +276,6 @@ def coco_test(
     best = int(np.argmax(moved[:, 0] / np.where(spread > 0, spread, np.inf)))
     i, j = divmod(best, len(kernels[1]))
     x, y = (Points(as_float64(Z), p.domain) for Z, p in zip(arrays, pairs[best], strict=True))
-    pair = witness_pair(pairs[best][0], x, F[i], pairs[best][1], y, G[j])
     p = p_value(total)
     return TestResult(
         question="Are the variables independent?",
@@ -282,8 +287,8 @@ def coco_test(
         n=(n,),
         n_permutations=n_draws,
         seed=seed,
-        **_correlation(pair, x, y),
-        witness=pair,
+        **_correlation(F[i], G[j], within, rng),
+        witness=witness_pair(pairs[best][0], x, F[i], pairs[best][1], y, G[j]),
         null_statistics=frozen(total),
     )
 
@@ -312,12 +317,43 @@ def _norms(F: Array, G: Array, draws: Array) -> Array:
     return np.concatenate(map_threads(job, list(pieces(len(draws), size))))
 
 
-def _correlation(pair: tuple[Element, Element] | None, x: Any, y: Any) -> dict[str, Any]:
-    """The correlation of f(x) and g(y), and its interval."""
-    if pair is None:
+def _factor(kernel: Kernel, x: Any, blocks: Blocks | None) -> Array:
+    """`range_factor` of the features less the mean of their block."""
+    F = range_factor(kernel, x)
+    if blocks is None:
+        return F
+    centred = blocks.centred(F)
+    equal = np.linalg.norm(centred) <= _EQUAL * np.linalg.norm(F)
+    return centred[:, :0] if equal else centred
+
+
+def _correlation(
+    F: Array, G: Array, blocks: Blocks | None, rng: np.random.Generator
+) -> dict[str, Any]:
+    """The correlation of f(x) and g(y) on rows that did not choose f and g, and its interval.
+
+    Two random halves choose functions for each other. Blocks of fewer than four rows are in one of
+    them, and features lose their mean in each half of a block, so that no half knows of the other.
+    """
+    n = len(F)
+    half = rng.permutation(n) % 2
+    if blocks is not None:
+        whole = rng.integers(0, 2, len(blocks.sizes))[blocks.index]
+        half = np.where(blocks.sizes[blocks.index] < _FEWEST, whole, half)
+    parts = half if blocks is None else 2 * blocks.index + half
+    cells = Blocks(np.unique(parts, return_inverse=True)[1])
+    F, G = cells.centred(F), cells.centred(G)
+    f, g = np.zeros(n), np.zeros(n)
+    for own in (half == 0, half == 1):
+        M = F[~own].T @ G[~own]
+        if M.any():
+            left, _, right = _largest(M)
+            f[own], g[own] = F[own] @ left, G[own] @ right
+    size = float(np.linalg.norm(f) * np.linalg.norm(g))
+    if size == 0.0:
         return effect_interval(0.0, 0.0, 0.0, 0.0)
-    r = float(np.corrcoef(pair[0](x), pair[1](y))[0, 1])
-    return effect_interval(r, (1.0 - r**2) ** 2 / len(x), 1.0, 0.0)
+    r, free = float(f @ g) / size, 0.5 * (n - len(cells.sizes))  # both halves may err alike
+    return effect_interval(r, (1.0 - r**2) ** 2 / free, 1.0, 0.0)
 
 
 def _checked(

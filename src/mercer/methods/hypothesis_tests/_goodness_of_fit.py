@@ -150,7 +150,9 @@ def ksd_test(
     total = combined(statistics, spread / root_mean_squares(kernels, points, rng) ** 2)
     best = int(np.argmax(statistics[:, 0] / np.where(spread > 0, spread, np.inf)))
     p = p_value(total)
-    effect = standardised_mean(rows[best], tiles[best].diagonal())
+    effect = standardised_mean(
+        rows[best], tiles[best].diagonal(), None if dependence is None else signs
+    )
     return TestResult(
         question="Does the sample come from the model?",
         statistic=float(statistics[best, 0]),

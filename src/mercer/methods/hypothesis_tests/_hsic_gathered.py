@@ -3,6 +3,9 @@
 U-centred matrices A_ij = k_ij - u_i - u_j have zero row sums without their diagonals, and
 
     n (n - 3) HSIC = sum over i != j of A_ij B_ij.
+
+With blocks of rows, this holds for each block, and between blocks A_ij is k_ij less the means over
+both blocks.
 """
 
 from __future__ import annotations
@@ -22,11 +25,14 @@ from mercer.methods.hypothesis_tests._hsic import mean_values
 from mercer.methods.hypothesis_tests._hsic_permutations import (
     Draw,
     Effect,
+    n_pairs,
     over_permutations,
     standardised,
 )
+from mercer.methods.hypothesis_tests._resampling import Blocks
 
 _ENTRIES = 1 << 17  # of a matrix that are worked on at once: they stay in cache
+_EQUAL = 1e-15  # of the scales: what rounding leaves of rows that are equal in each block
 _FEWEST = 16  # rows of a tile
 
 
@@ -51,24 +57,51 @@ def permuted_sums(K: Array, L: Array, permutations: Array) -> Array:
 class UCentred:
     """A_ij = (k_ij - u_i - u_j) / scale in float32: in `matrix` if given, else computed by tiles.
 
-    The diagonal is (k_ii - 2 u_i) / scale; sums over pairs leave it out.
+    The diagonal is (k_ii - 2 u_i) / scale; sums over pairs leave it out. With blocks u_i is a
+    number for each block, and that of the block of row j is taken.
     """
 
-    def __init__(self, kernel: Kernel, Z: Any, matrix: Array | None) -> None:
+    def __init__(
+        self, kernel: Kernel, Z: Any, matrix: Array | None, blocks: Blocks | None = None
+    ) -> None:
+        self.rows = blocks or Blocks.one(n_rows(Z))
         points = Points(as_float64(Z), kernel.domain)
         self.program, self.Z, self.n = kernel.program, points.array, len(points)
         n, diagonal = self.n, np.asarray(engine.diagonal(kernel.program, points.array))
         K = None if matrix is None else engine.gram(self.program, self.Z, self.Z)
-        sums = (n * mean_values(kernel, points) if K is None else K.sum(axis=1)) - diagonal
-        self.u = sums / (n - 2) - sums.sum() / (2.0 * (n - 1) * (n - 2))
+        if blocks is not None:
+            self.u = self._of_blocks(diagonal)
+        else:
+            sums = (n * mean_values(kernel, points) if K is None else K.sum(axis=1)) - diagonal
+            self.u = sums / (n - 2) - sums.sum() / (2.0 * (n - 1) * (n - 2))
         self.scale = max(float(np.abs(diagonal).max()), float(np.abs(self.u).max())) or 1.0
         self.matrix = matrix
         if K is not None and matrix is not None:
             map_threads(lambda at: self._centre(K[at], at, slice(None), matrix[at]), self.blocks())
 
+    def _of_blocks(self, diagonal: Array) -> Array:
+        """u for each row and block. In a block of two rows A_12 = 0, of one row A is not used."""
+        b, sizes = self.rows.index, self.rows.sizes
+
+        def sums(at: slice) -> Array:
+            return self.rows.sums(engine.gram(self.program, self.Z, self.Z[at])).T
+
+        u = np.concatenate(map_threads(sums, self.blocks()))
+        own = u[np.arange(self.n), b] - diagonal
+        u /= sizes
+        u -= 0.5 * self.rows.means(u)[b]
+        total, n = self.rows.sums(own)[b], sizes[b]
+        own = np.where(n > 2, own - 0.5 * total / np.maximum(n - 1, 1), 0.5 * (n - 1) * own)
+        u[np.arange(self.n), b] = own / np.maximum(n - 2, 1)
+        return u
+
     def _centre(self, K: Array, rows: Any, columns: Any, out: Array) -> Array:
-        K -= self.u[rows, None]
-        K -= self.u[columns]
+        if self.u.ndim == 1:
+            K -= self.u[rows, None]
+            K -= self.u[columns]
+        else:
+            K -= self.u[rows][:, self.rows.index[columns]]
+            K -= self.u[columns][:, self.rows.index[rows]].T
         return np.divide(K, self.scale, out=out, casting="same_kind")
 
     def blocks(self) -> list[slice]:
@@ -82,12 +115,11 @@ class UCentred:
         return self._centre(K, rows, columns, np.empty(K.shape, dtype=np.float32))
 
     def product(self, v: Array) -> Array:
-        """K~ v / scale for a vector v of mean zero; K~ has the centred features."""
-        v32, every = v.astype(np.float32), slice(None)
+        """K~ v / scale; K~ has the centred features."""
+        v32, every = self.rows.centred(v).astype(np.float32), slice(None)
         blocks = self.blocks() if self.matrix is None else [every]
         parts = map_threads(lambda rows: self.tile(rows, every) @ v32, blocks)
-        out = np.concatenate(parts, dtype=np.float64)
-        return np.asarray(out - out.mean())
+        return self.rows.centred(np.concatenate(parts, dtype=np.float64))
 
 
 class Gathered:
@@ -98,9 +130,15 @@ class Gathered:
     """
 
     def __init__(
-        self, kernels_x: tuple[Kernel, ...], X: Any, kernels_y: tuple[Kernel, ...], Y: Any
+        self,
+        kernels_x: tuple[Kernel, ...],
+        X: Any,
+        kernels_y: tuple[Kernel, ...],
+        Y: Any,
+        blocks: Blocks | None = None,
     ) -> None:
         self.n = n = n_rows(X)
+        self.blocks = blocks or Blocks.one(n)
         most = max(len(kernels_x), len(kernels_y))
         self.whole = whole = 4.0 * n * n * most <= get_options().working_memory * 2**20
         self.K: Any
@@ -111,7 +149,7 @@ class Gathered:
         )
         every = [(k, X, A) for k, A in zip(kernels_x, self.K, strict=True)]
         every += [(k, Y, B) for k, B in zip(kernels_y, self.L, strict=True)]
-        centred = map_threads(lambda given: UCentred(*given), every)
+        centred = map_threads(lambda given: UCentred(*given, blocks), every)
         self.x, self.y = centred[: len(kernels_x)], centred[len(kernels_x) :]
         self.errors = np.zeros(len(self.x) * len(self.y))
 
@@ -119,7 +157,9 @@ class Gathered:
         """Unbiased HSIC of each pair of kernels (rows, kernel of y running faster) and draw."""
         scales = np.outer([a.scale for a in self.x], [b.scale for b in self.y])
         sums = self._sums_of_matrices if self.whole else self._sums_of_tiles
-        out = over_permutations(sums, draws) * (2.0 * scales / (self.n * (self.n - 3)))
+        out = over_permutations(sums, draws) / n_pairs(self.blocks)
+        out[:, out.std(axis=0) <= _EQUAL] = 0.0
+        out *= 2.0 * scales
         return np.asarray(out.reshape(len(out), -1).T)
 
     def _sums_of_matrices(self, permutations: Array) -> Array:
@@ -138,7 +178,7 @@ class Gathered:
                 total += K @ np.stack(L, axis=1)
         return out
 
-    def effect(self, pair: int) -> Effect:
+    def effect(self, pair: int, weights: Array | None = None) -> Effect:
         """See `standardised`."""
         x, y = self.matrices(pair)
 
@@ -154,7 +194,10 @@ class Gathered:
 
         xy, xx, yy = np.concatenate(map_threads(sums, x.blocks()), axis=1)
         zero = np.zeros(self.n)
-        return standardised(xy, xx, yy, zero, zero).rescaled(x.scale * y.scale)
+        xx, yy = (z * (z.mean() > self.n * _EQUAL**2) for z in (xx, yy))
+        return standardised(xy, xx, yy, zero, zero, self.blocks, weights).rescaled(
+            x.scale * y.scale
+        )
 
     def matrices(self, pair: int) -> tuple[UCentred, UCentred]:
         """Of one pair of kernels."""

@@ -29,11 +29,17 @@ from mercer.methods.hypothesis_tests._hsic_gathered import Gathered
 from mercer.methods.hypothesis_tests._hsic_low_rank import LowRank, factors
 from mercer.methods.hypothesis_tests._hsic_permutations import Effect, permutations
 from mercer.methods.hypothesis_tests._independence_in_pieces import hsic_test_in_pieces
-from mercer.methods.hypothesis_tests._kernel_grid import root_mean_squares
+from mercer.methods.hypothesis_tests._kernel_grid import are_given, root_mean_squares
 from mercer.methods.hypothesis_tests._null_laws import hsic_tail
 from mercer.methods.hypothesis_tests._quadratic_forms import mean_of_features
 from mercer.methods.hypothesis_tests._relabelling import CentredKernel
-from mercer.methods.hypothesis_tests._resampling import combined, p_bounds, seeded, wild_weights
+from mercer.methods.hypothesis_tests._resampling import (
+    Blocks,
+    combined,
+    p_bounds,
+    seeded,
+    wild_weights,
+)
 from mercer.methods.hypothesis_tests._result import TestResult, effect_interval, recorded
 from mercer.methods.hypothesis_tests._tests_in_pieces import refuse_options
 from mercer.methods.hypothesis_tests._variables import variables
@@ -76,11 +82,13 @@ def hsic_test(
         are combined. "median" is one Gaussian whose length scale is the median distance of that
         variable. By default the grids described above, with bandwidths from the data.
     blocks : array_like of shape (n,), optional
-        The block of each row: rows of Y are permuted within their block only, for data that are
-        exchangeable only there (sites, batches, days).
+        The block of each row (sites, batches, days). Dependence is that within blocks: rows of Y
+        are permuted within their block only, and features lose their mean in each block, so that
+        differences between blocks do not count. A row that is alone in its block does not count.
     dependence : float, optional
         For time series: rows this far apart count as independent. The null distribution is then
-        a wild bootstrap, which is not exact.
+        a wild bootstrap, which is not exact, and the statistic is the mean over i != j of
+        the products of both centred kernels.
     null : {"permutation", "spectral", "gamma"}, default="permutation"
         The last two are formulas for a single pair of kernels: not limited to p-values above
         1 / n_permutations, but right only for large samples. "spectral" is the limit distribution
@@ -96,6 +104,7 @@ def hsic_test(
     TestResult
         The effect size is HSIC(X, Y) / sqrt(HSIC(X, X) HSIC(Y, Y)), each of them unbiased: 0 if
         independent, 1 if Y is X; the squared correlation for linear kernels in one dimension.
+        With `blocks`, these are the criteria within blocks.
         `witness` is a pair (f, g) of functions of norm one whose values f(x), g(y) have the largest
         covariance for that pair of kernels.
 
@@ -139,6 +148,7 @@ def hsic_test(
         return hsic_test_in_pieces(_QUESTION, X, Y, kernel, n_draws, seed, rng)
     arrays, kernels = variables([X, Y], kernel, rng)
     n = n_rows(arrays[0])
+    within = Blocks.of(blocks, n)
     pairs = [(kx, ky) for kx in kernels[0] for ky in kernels[1]]
     if one_of(null, ("permutation", "spectral", "gamma"), "null") != "permutation":
         if len(pairs) > 1 or blocks is not None or dependence is not None:
@@ -146,10 +156,11 @@ def hsic_test(
                 f"null={null!r} is the law of a single pair of kernels without blocks and "
                 "dependence; give one, for instance kernel='median', or use null='permutation'"
             )
-        return _by_law(pairs[0], arrays, null)
-    permuted = permuted_hsic(kernels[0], arrays[0], kernels[1], arrays[1])
+        return _by_law(pairs[0], arrays, null, None if are_given(kernel) else seed)
+    permuted = permuted_hsic(kernels[0], arrays[0], kernels[1], arrays[1], within)
+    weights: Array | None = None
     if dependence is None:
-        statistics = permuted.statistics(permutations(n, n_draws, rng, blocks))
+        statistics = permuted.statistics(permutations(n, n_draws, rng, within))
     else:
         if blocks is not None:
             raise InputError("time series have no blocks; give either blocks or dependence")
@@ -161,10 +172,10 @@ def hsic_test(
     best = int(np.argmax(statistics[:, 0] / np.where(spread > 0, spread, np.inf)))
     error = float(permuted.errors[0]) if len(pairs) == 1 and dependence is None else 0.0
     low, high = p_bounds(total, error)
-    effect, pair = _effect_and_witness(permuted, best, pairs[best], arrays)
+    effect, pair = _effect_and_witness(permuted, best, pairs[best], arrays, weights)
     return TestResult(
         question=_QUESTION,
-        statistic=effect.value,
+        statistic=effect.value if weights is None else float(statistics[best, 0]),
         pvalue=high,
         pvalue_bounds=(low, high),
         null="permutation" if dependence is None else "wild bootstrap",
@@ -178,7 +189,9 @@ def hsic_test(
     )
 
 
-def _by_law(pair: tuple[Kernel, Kernel], arrays: list[Any], null: str) -> TestResult:
+def _by_law(
+    pair: tuple[Kernel, Kernel], arrays: list[Any], null: str, seed: int | None
+) -> TestResult:
     """The test with one pair of kernels, with a null distribution by formula."""
     (kx, ky), n = pair, n_rows(arrays[0])
     x, y = (Points(as_float64(Z), k.domain) for Z, k in zip(arrays, pair, strict=True))
@@ -194,7 +207,7 @@ def _by_law(pair: tuple[Kernel, Kernel], arrays: list[Any], null: str) -> TestRe
         kernels=(pair,),
         n=(n,),
         n_permutations=0,
-        seed=None,
+        seed=seed,
         **effect_interval(effect.ratio, effect.variance, effect.unit, sd / n),
         witness=witness,
         null_statistics=frozen(np.empty(0)),
@@ -218,24 +231,32 @@ def _product_tile(kx: CentredKernel, ky: CentredKernel, rows: slice, columns: sl
 
 
 def permuted_hsic(
-    kernels_x: tuple[Kernel, ...], X: Any, kernels_y: tuple[Kernel, ...], Y: Any
+    kernels_x: tuple[Kernel, ...],
+    X: Any,
+    kernels_y: tuple[Kernel, ...],
+    Y: Any,
+    blocks: Blocks | None = None,
 ) -> LowRank | Gathered:
     """By low rank if that takes fewer operations per permutation, else with whole matrices."""
     per_pair = len(kernels_y) * (_LAID_OUT + _MULTIPLIED * len(kernels_x))
     most = isqrt(n_rows(X) * per_pair // 2)  # n columns^2 is what n^2 / 2 pairs take
-    F = factors(kernels_x, X, most)
-    G = factors(kernels_y, Y, most) if F is not None else None
+    F = factors(kernels_x, X, most, blocks)
+    G = factors(kernels_y, Y, most, blocks) if F is not None else None
     if F is not None and G is not None:
         return LowRank(F, G)
-    return Gathered(kernels_x, X, kernels_y, Y)
+    return Gathered(kernels_x, X, kernels_y, Y, blocks)
 
 
 def _effect_and_witness(
-    permuted: LowRank | Gathered, best: int, pair: tuple[Kernel, Kernel], arrays: list[Any]
+    permuted: LowRank | Gathered,
+    best: int,
+    pair: tuple[Kernel, Kernel],
+    arrays: list[Any],
+    weights: Array | None = None,
 ) -> tuple[Effect, tuple[Element, Element] | None]:
     """Both for one pair of kernels, at the same time."""
     jobs: list[Callable[[], Any]] = [
-        partial(permuted.effect, best),
+        partial(permuted.effect, best, weights),
         partial(_witness, permuted, best, pair, arrays),
     ]
     effect, witness = map_threads(lambda job: job(), jobs)
@@ -253,5 +274,6 @@ def _witness(
     if found is None:
         return None
     x, y = (Points(as_float64(Z), kernel.domain) for Z, kernel in zip(arrays, pair, strict=True))
-    a, b = found[0] / np.sqrt(A.scale), found[1] / np.sqrt(B.scale)
+    centred = permuted.blocks.centred
+    a, b = centred(found[0]) / np.sqrt(A.scale), centred(found[1]) / np.sqrt(B.scale)
     return Element(pair[0], x, a), Element(pair[1], y, b)

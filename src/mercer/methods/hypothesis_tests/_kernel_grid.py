@@ -42,6 +42,13 @@ def as_kernels(kernel: Any, X: Any, rng: np.random.Generator) -> tuple[Kernel, .
     return kernels
 
 
+def are_given(kernel: Any) -> bool:
+    """Whether a parameter `kernel` leaves nothing to the data."""
+    if isinstance(kernel, list | tuple):
+        return all(map(are_given, kernel))
+    return isinstance(kernel, Kernel)
+
+
 def root_mean_squares(kernels: tuple[Kernel, ...], X: Any, rng: np.random.Generator) -> Array:
     """sqrt(mean k(x, y)^2) of each kernel over pairs of rows; ones for a single kernel."""
     if len(kernels) == 1:

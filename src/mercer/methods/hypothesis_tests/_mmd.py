@@ -16,6 +16,7 @@ from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._forms_in_pieces import within_in_pieces
+from mercer.methods.hypothesis_tests._resampling import Blocks
 from mercer.space import Element, feature, mean_embedding
 
 _ESTIMATORS = ("unbiased", "biased", "incomplete", "block")
@@ -140,6 +141,23 @@ def witness(kernel: Kernel, X: Any, Y: Any, *, weights: Any = None) -> Element:
     """
     v, w = _both(weights)
     return mean_embedding(kernel, X, weights=v) - mean_embedding(kernel, Y, weights=w)
+
+
+def witness_in_blocks(
+    kernel: Kernel, samples: list[Any], weights: list[Array], blocks: Blocks | None
+) -> Element | None:
+    """The difference d of two samples; None if no block has rows of both."""
+    if blocks is None:
+        return witness(kernel, *samples, weights=weights)
+    parts = np.split(blocks.index, [len(weights[0])])
+    W, V = (np.bincount(b, w, len(blocks.sizes)) for b, w in zip(parts, weights, strict=True))
+    c = W * V / (W + V)
+    if not c.any():
+        return None
+    scaled = [
+        w * (c / np.where(M > 0, M, 1.0))[b] for w, M, b in zip(weights, (W, V), parts, strict=True)
+    ]
+    return witness(kernel, *samples, weights=scaled)
 
 
 def _both(weights: Any) -> tuple[Any, Any]:

@@ -16,7 +16,7 @@ from mercer._array import Array, Points
 from mercer._progress import tracked
 from mercer.engine import n_rows, pieces
 from mercer.exceptions import InputError
-from mercer.kernels import Kernel
+from mercer.kernels import Definiteness, Kernel
 from mercer.linalg import GramOperator, eigenpairs
 from mercer.linalg._inputs import OVERFLOW
 from mercer.methods.hypothesis_tests._chi_square_mixture import (
@@ -28,6 +28,8 @@ from mercer.methods.hypothesis_tests._chi_square_mixture import (
 _ALL = 1_500  # rows up to which all eigenvalues are found
 _LEADING = 200  # of more rows
 _TILE = 1024
+_ROUNDING = 8.0 * float(np.finfo(np.float64).eps)  # of the largest kernel value
+_NEGATIVE = 1e-6  # of the largest eigenvalue: beyond that a negative one is no rounding
 _NEGLIGIBLE = (
     1e-9  # third moment of the eigenvalues that moments replace, over that of a normal distribution
 )
@@ -96,18 +98,34 @@ def spectrum(kernel: Kernel, Z: Any) -> Spectrum:
     """Eigenvalues of H K H / n on the rows of Z (checked points): all up to 1,500 rows."""
     n = n_rows(Z)
     points = Points(Z, kernel.domain)
+    if kernel.flags.definiteness is Definiteness.INDEFINITE:
+        raise _no_law(kernel)
     S = GramOperator(kernel, points, centred=True)
     if n <= _ALL:
         values = np.linalg.eigvalsh(S.dense()) / n
         if not np.abs(values).max() <= 1e100:
             raise InputError(OVERFLOW)  # third powers would
         size = max(float(np.abs(S.own).max()), float(values.max()))  # k(x, x) may be 0
-        rounding = 8.0 * np.finfo(np.float64).eps * size
+        rounding = _ROUNDING * size
+        if values[0] < -max(rounding, _NEGATIVE * values[-1]):
+            raise _no_law(kernel)
         return Spectrum.of(np.where(values > rounding, values, 0.0))
+    moments = CentredMoments.of(kernel, Z)
+    if moments.squares == 0.0:
+        return Spectrum.of(np.zeros(0))
     pairs = eigenpairs(kernel, points, _LEADING, centred=True, random_state=0)
     values = pairs.values / n
-    moments = CentredMoments.of(kernel, Z)
+    negative = min(float(values[-1]), moments.trace - float(values.sum()))
+    if negative < -_NEGATIVE * float(values[0]):
+        raise _no_law(kernel)
     return Spectrum.of(values, moments.trace, moments.squares, float(values[-1]))
+
+
+def _no_law(kernel: Kernel) -> InputError:
+    return InputError(
+        f"{kernel!r} has negative eigenvalues, so no weighted sum of chi-squares is its null law; "
+        "test with null='permutation', or take a positive definite kernel"
+    )
 
 
 class CentredMoments(NamedTuple):
@@ -123,8 +141,16 @@ class CentredMoments(NamedTuple):
         n, squares = n_rows(Z), 0.0
         for a, b, K in _tiles(S):
             squares += (1.0 if a == b else 2.0) * float(np.sum(K**2))
+        if np.sqrt(squares) / n <= _rounding(S):  # equal features
+            return cls(0.0, 0.0, 0.0)
         own = float(S.diag @ S.diag)
         return cls(S.trace / n, squares / n**2, max(squares - own, 0.0) / (n * (n - 1)))
+
+
+def _rounding(S: GramOperator) -> float:
+    """What a centred Gram matrix, and the mean of its diagonal, may have instead of zeros."""
+    size = max(float(np.abs(S.own).max()), float(np.abs(S.mean).max()))
+    return _ROUNDING * float(np.sqrt(len(S.own))) * size  # means are sums of n numbers
 
 
 def _tiles(S: GramOperator) -> Any:
@@ -143,14 +169,19 @@ def mmd_tail(
 ) -> tuple[Tail, float]:
     """P(unbiased MMD^2 of these sample sizes > statistic) under the null, and its deviation.
 
-    MMD^2 is about (1/m + 1/n) sum_l lambda_l (z_l^2 - 1), with the eigenvalues of the pooled rows;
-    "gamma" replaces the sum of squares by a gamma distribution with the same mean and variance.
+    MMD^2 is about (1/m + 1/n) sum_l lambda_l (z_l^2 - 1), with the eigenvalues of the pooled
+    rows; "gamma" has a gamma law with the same mean and variance in place of the sum of squares.
+    If all features are equal, the probability is 1.
     """
+    if kernel.flags.definiteness is Definiteness.INDEFINITE:
+        raise _no_law(kernel)
     factor = 1.0 / sizes[0] + 1.0 / sizes[1]
     law = spectrum(kernel, Z) if null == "spectral" else CentredMoments.of(kernel, Z)
     T, F = law.trace, law.squares if isinstance(law, Spectrum) else law.off_diagonal
-    if T <= 0.0 or F <= 0.0:
-        return Tail(float(statistic <= 0.0), 0.0), 0.0
+    if F <= 0.0:
+        return Tail(1.0, 0.0), 0.0
+    if T <= 0.0:
+        raise _no_law(kernel)
     q, sd = statistic / factor + T, factor * float(np.sqrt(2.0 * F))
     if isinstance(law, Spectrum):
         return law.tail(q), sd
@@ -162,9 +193,12 @@ def hsic_tail(
 ) -> tuple[Tail, float]:
     """P(n HSIC_b > q) under independence, and the standard deviation of n HSIC_b.
 
-    By chi-squares weighted with the products lambda_i mu_j of eigenvalues, or a gamma distribution.
+    By chi-squares weighted with the products lambda_i mu_j of eigenvalues, or a gamma law. If a
+    variable is constant, the probability is 1.
     """
     if null == "gamma":
+        if 0.0 in [_trace(k, Z) for k, Z in ((kernel_x, X), (kernel_y, Y))]:
+            return Tail(1.0, 0.0), 0.0
         shape, scale = hsic_gamma(kernel_x, X, kernel_y, Y)
         tail = weighted_chi_square_tail([0.5 * scale], q, degrees=[2.0 * shape])
         return tail, float(np.sqrt(shape)) * scale
@@ -172,6 +206,15 @@ def hsic_tail(
     if law.squares <= 0.0:  # a constant variable
         return Tail(1.0, 0.0), 0.0
     return law.tail(q), float(np.sqrt(2.0 * law.squares))
+
+
+def _trace(kernel: Kernel, Z: Any) -> float:
+    """The mean of the diagonal of a centred Gram matrix, 0 if that is rounding."""
+    S = GramOperator(kernel, Points(Z, kernel.domain), centred=True)
+    trace, rounding = float(S.own.mean() - S.mean.mean()), _rounding(S)
+    if kernel.flags.definiteness is Definiteness.INDEFINITE or trace < -rounding:
+        raise _no_law(kernel)
+    return trace if trace > rounding else 0.0
 
 
 def hsic_gamma(kernel_x: Kernel, X: Any, kernel_y: Kernel, Y: Any) -> tuple[float, float]:

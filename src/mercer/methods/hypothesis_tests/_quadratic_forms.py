@@ -104,14 +104,29 @@ def mean_of_features(tiles: Sequence[Tile], weights: Array) -> MeanOfFeatures:
     return MeanOfFeatures(statistics, rows)
 
 
-def standardised_mean(rows: Array, diagonal: Array) -> tuple[float, float, float]:
-    """The ratio of |mean f|^2 to the variance of the features, its variance, and the divisor.
+def variance_of_mean(values: Array, weights: Array | None = None) -> float:
+    """The variance of the mean of these values, of independent rows or of a time series.
 
-    `rows` are the means of <f_i, f_j> over j != i and `diagonal` is |f_i|^2.
+    For a series by the weights of a wild bootstrap, (n_draws, n), whose row 0 is ones.
+    """
+    n = len(values)
+    if weights is None:
+        return float(values.var()) / n
+    moved = (values - values.mean()).astype(weights.dtype)
+    return float(np.mean((weights[1:] @ moved / n) ** 2))
+
+
+def standardised_mean(
+    rows: Array, diagonal: Array, weights: Array | None = None
+) -> tuple[float, float, float]:
+    """|mean f|^2 over the variance of the features, its variance, and the latter.
+
+    `rows` are the means of <f_i, f_j> over j != i and `diagonal` is |f_i|^2. `weights` are those of
+    a wild bootstrap for a time series.
     """
     size, within = float(rows.mean()), float((diagonal - rows).mean())
     if within <= 0.0:
         return 0.0, 0.0, 0.0
     ratio = size / within
     influence = (2.0 * rows - ratio * (diagonal - 2.0 * rows)) / within
-    return ratio, float(influence.var()) / len(rows), within
+    return ratio, variance_of_mean(influence, weights), within

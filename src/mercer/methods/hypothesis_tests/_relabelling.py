@@ -11,16 +11,20 @@ import numpy as np
 
 from mercer import engine
 from mercer._array import Array
-from mercer._config import get_options
+from mercer._config import get_options, options
 from mercer._threads import map_threads
 from mercer.engine import NativeForms, SpectralForms, as_float64, n_rows, pieces
 from mercer.kernels import Kernel
 from mercer.methods.hypothesis_tests._quadratic_forms import Forms, quadratic_forms
+from mercer.methods.hypothesis_tests._resampling import Blocks
 
 _REFERENCES = 64  # rows whose mean kernel value is subtracted from a kernel
 _VARIES = 30.0  # a larger range of g, in units of the kernel that is left, costs digits of float32
 _VISIBLE = 0.05  # share of a kernel that varies: errors of float32 values are about 3e-7 of it
 _ENTRIES = 1 << 18  # of a boolean matrix that is converted at once: 2 MiB in float64
+_TILE = 1024  # rows and columns of the kernel matrix of a block that are held at once
+_ROUNDING = 1e-14  # of the largest kernel value: spread of statistics of rows equal in each block
+_NO_FREEDOM = 1e-6  # rounding of a number of rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,14 +55,14 @@ class CentredKernel:
 
 
 def precise(
-    kernel: Kernel, Z: Any, *, equal_weights: bool = True, forms: bool = False
+    kernel: Kernel, Z: Any, *, equal_weights: bool = True, forms: bool = False, core: bool = True
 ) -> CentredKernel:
     """The kernel minus approximate means, so that little cancels in sums in float32.
 
     Unbiased discrepancies do not change: g is a number, or for rows of equal weight about the mean
-    of k(x, .), if a number is not precise enough. With `forms`, sums are computed in the frequency
-    domain or by the compiled core if that is less work; by the core only if the kernel varies so
-    much that it needs no centring.
+    of k(x, .), if a number is not precise enough. With `forms`, sums are done by frequencies or by
+    the compiled core where that is less work; by the core only if the kernel varies so much that
+    it needs no centring, and not without `core`.
     """
     program = kernel.program
     by_frequencies = engine.spectral_forms(program, Z) if forms else None
@@ -73,7 +77,7 @@ def precise(
         every = engine.gram(program, as_float64(Z), some).mean(axis=1)
         return CentredKernel(program, Z, every - g)
     others = ~np.eye(len(K), dtype=bool)
-    if forms and np.mean(left[others] ** 2) > _VISIBLE**2 * np.mean(K[others] ** 2):
+    if forms and core and np.mean(left[others] ** 2) > _VISIBLE**2 * np.mean(K[others] ** 2):
         by_core = engine.native_forms(program, Z)
         if by_core is not None:
             return CentredKernel(program, Z, forms=by_core)
@@ -121,7 +125,7 @@ class Relabelled:
         parts = []
         for labels in draws:
             members = _Members(self, labels)
-            forms = _forms(kernels, members, watched[:, :0] if products else watched)
+            forms = forms_of(kernels, members, len(labels), watched[:, :0] if products else watched)
             products = products or [f.products for f in forms]
             parts.append(self._from_forms(forms, products, members))
         statistics, errors = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
@@ -218,12 +222,176 @@ class _Members:
         return out
 
 
-def _forms(kernels: list[CentredKernel], members: _Members, watched: Array) -> list[Forms]:
+def forms_of(
+    kernels: list[CentredKernel], members: Any, n_draws: int, watched: Array
+) -> list[Forms]:
     """The forms of all kernels, those without `forms` by products of tiles."""
     tiles = [k.tile for k in kernels if k.forms is None]
     tiled = iter(quadratic_forms(tiles, members, watched) if tiles else [])
     whole = partial(members.of_draws, rows=slice(None))
     return [
-        next(tiled) if k.forms is None else Forms(*k.forms(whole, len(members.labels), watched))
+        next(tiled) if k.forms is None else Forms(*k.forms(whole, n_draws, watched))
         for k in kernels
     ]
+
+
+@dataclass(frozen=True)
+class RelabelledInBlocks:
+    """Weighted rows of several samples, in blocks within which samples are compared.
+
+    With the weights v_i, the weight W_b of block b and the share P_gb of it that is in sample g,
+    let u_i = v_i (1_g(i) - P_gb) and c_g = sum_b W_b P_gb (1 - P_gb). Then
+
+        d_g = sum_i u_i k(x_i, .) / c_g
+
+    is the mean embedding of sample g in a block, less that of the other samples there, as a mean
+    over blocks weighted by W_b P_gb (1 - P_gb). Differences between blocks are not in it.
+
+    Attributes
+    ----------
+    weights : array of shape (n,)
+        Of mean 1.
+    observed : array of int, shape (n,)
+        The sample of each row.
+    n_samples : int
+    blocks : Blocks
+    """
+
+    weights: Array
+    observed: Array
+    n_samples: int
+    blocks: Blocks
+
+    def discrepancies(self, kernels: list[CentredKernel], draws: Iterable[Array]) -> Discrepancies:
+        """The statistics of draws, whose labels have shape (n_draws, n), some draws at a time.
+
+        sum_g s_g |d_g|^2, less its mean over the draws that were not observed; s_g sum to 1 for two
+        samples, and with one block they weight samples as the statistic without blocks does.
+        """
+        watched = _BlockVectors(self, self.observed[None], self.n_samples).whole
+        diagonals = np.stack([k.diagonal for k in kernels], axis=1)
+        products: list[Array] = []
+        parts, groups = [], 1 if self.n_samples == 2 else self.n_samples
+        for labels in draws:
+            u = _BlockVectors(self, labels, groups)
+            forms = forms_of(kernels, u, len(labels), watched[:, :0] if products else watched)
+            products = products or [f.products for f in forms]
+            own = u.own_pairs(diagonals)
+            values = np.stack([f.values for f in forms]).reshape(len(forms), *own.shape[1:])
+            errors = np.stack([f.errors + np.zeros(values[0].size) for f in forms])
+            both = (values + own) * u.scale, errors.reshape(values.shape) * u.scale
+            parts.append([part.sum(axis=1) for part in both])
+        found, bounds = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
+        count = found.shape[1]
+        found = (found - found.mean(axis=1, keepdims=True)) * (count / (count - 1))
+        found[found.std(axis=1) <= _ROUNDING * np.abs(diagonals).max(axis=0)] = 0.0
+        return Discrepancies(found, bounds * (count / (count - 1)), products)
+
+    def effect(
+        self, kernel: CentredKernel, products: Array, size: float
+    ) -> tuple[float, float, float]:
+        """The statistic over the variance within samples and blocks, its variance, and the latter.
+
+        The former variance is that of the residuals of features from the means of blocks and the
+        differences of samples, fitted by least squares, so it is known in blocks of pairs too.
+        """
+        v, blocks = self.weights, self.blocks
+        u = _BlockVectors(self, self.observed[None], self.n_samples)
+        U, scale = u.whole, u.scale[:, 0]
+        mass = blocks.sums(v)
+
+        def block_means(values: Array) -> Array:
+            return np.asarray(((blocks.sums((values.T * v).T).T / mass).T)[blocks.index])
+
+        KU = products + kernel.diagonal[:, None] * U
+        S = U / v[:, None]
+        G = np.linalg.pinv(S.T @ U, hermitian=True)
+        # degrees of freedom: rows less blocks and samples, for equal weights
+        free = float(v.sum() - (blocks.sums(v**2) / mass).sum() - np.trace(G @ (U.T @ U)))
+        beta, own = KU @ G, self._in_own_block(kernel)
+        norms = block_means(own) + 2.0 * np.vecdot(S, block_means(beta))
+        norms += np.vecdot(S @ (G @ (U.T @ KU) @ G), S)
+        squares = kernel.diagonal - 2.0 * (own + np.vecdot(S, beta)) + norms  # of the residuals
+        within = float(v @ squares) / free if free > _NO_FREEDOM else 0.0
+        if within <= 0.0 or not scale.any():
+            return 0.0, 0.0, 0.0
+        ratio = float(size) / within
+        residuals = KU - block_means(KU) - S @ (G @ (U.T @ KU))
+        influence = 2.0 * (U * residuals) @ scale - ratio * v * (squares - within) / free
+        wider = (blocks.sizes / np.maximum(blocks.sizes - 1, 1))[blocks.index]
+        return ratio, float(wider @ (influence / within) ** 2), within
+
+    def _in_own_block(self, kernel: CentredKernel) -> Array:
+        """The mean of the kernel from each row to the rows of its block."""
+        out, v = kernel.diagonal.copy(), self.weights
+
+        def fill(rows: Array) -> None:
+            parts = list(pieces(len(rows), _TILE))
+            for at in parts:
+                sums = [kernel.tile(rows[at], rows[b]) @ v[rows[b]] for b in parts]
+                out[rows[at]] = sum(sums) / v[rows].sum()
+
+        chosen = get_options().engine
+        with options(engine=None if chosen == "spectral" else chosen):
+            map_threads(fill, [rows for rows in self.blocks.rows if len(rows) > 1])
+        return out
+
+
+class _BlockVectors:
+    """Vectors u of the first samples for draws of labels, and the factors of their forms.
+
+    In float64: sums of u over a block vanish, which those of numbers in float32 would not.
+    """
+
+    def __init__(self, of: RelabelledInBlocks, labels: Array, groups: int) -> None:
+        self.of, self.labels, self.groups = of, labels, groups
+        some = labels if np.ptp(of.weights) else labels[:1]  # whose shares are those of any draw
+        self.mass = of.blocks.sums(of.weights)
+        self.W = np.stack(
+            [
+                np.stack([(some[:, rows] == g) @ of.weights[rows] for rows in of.blocks.rows], 1)
+                for g in range(of.n_samples)
+            ]
+        )
+        self.keep = 8.0 * groups * labels.size <= get_options().working_memory * 2**20
+
+    @property
+    def scale(self) -> Array:
+        """s_g / c_g^2 of each sample and draw, zero if no block has rows of several samples."""
+        c = (self.W * (1.0 - self.W / self.mass)).sum(axis=2)
+        least = 1e-9 * self.mass.sum()  # rounding
+        if self.groups < self.of.n_samples:  # the two samples of two
+            share, other = 1.0, c[0]
+        else:
+            share = 2.0 * (1.0 - self.W.sum(axis=2) / self.mass.sum())
+            other = c.sum(axis=0)
+        c = c[: self.groups]
+        return np.asarray(np.where(c > least, share / np.maximum(c * other, least**2), 0.0))
+
+    @cached_property
+    def kept(self) -> Array:
+        return self.of_draws(slice(None), slice(None))
+
+    @property
+    def whole(self) -> Array:
+        """The vectors of all samples for a single draw, shape (n, n_samples)."""
+        return self.of_draws(slice(None), slice(None)).T
+
+    def __call__(self, rows: slice) -> Array:
+        return self.kept[:, rows] if self.keep else self.of_draws(slice(None), rows)
+
+    def of_draws(self, draws: slice, rows: slice) -> Array:
+        """The vectors of some draws at some rows, those of the first sample first."""
+        b, v, parts = self.of.blocks.index[rows], self.of.weights[rows], []
+        for g in range(self.groups):
+            share = self.W[g] / self.mass
+            share = share if len(share) == 1 else share[draws]
+            parts.append(((self.labels[draws, rows] == g) - share[:, b]) * v)
+        return np.concatenate(parts)
+
+    def own_pairs(self, diagonals: Array) -> Array:
+        """sum_i u_i^2 K_ii of each kernel (columns), sample and draw."""
+        blocks = list(pieces(len(diagonals), _TILE))
+        parts = map_threads(lambda rows: self(rows) ** 2 @ diagonals[rows], blocks)
+        total: Any = sum(parts)
+        return np.asarray(total.T.reshape(diagonals.shape[1], self.groups, -1))

@@ -21,6 +21,7 @@ from mercer.exceptions import InputError
 _RIDGE = 0.01  # of correlations: neighbouring bandwidths are nearly the same test
 _SMALLEST_SKEWNESS = 0.05  # below it a gamma distribution is practically normal
 _MANY = 1 << 12  # rows: fewer are shuffled in less time than a generator is made
+_NUMBERS = 1 << 20  # random numbers that are sorted at once
 TIE = 1e-5  # of the spread of the statistics; they are sums of products in float32
 
 
@@ -32,7 +33,9 @@ def seeded(random_state: Any) -> tuple[int, np.random.Generator]:
     return seed, np.random.default_rng(seed)
 
 
-def shuffled(labels: Array, n_draws: int, rng: np.random.Generator, blocks: Any = None) -> Array:
+def shuffled(
+    labels: Array, n_draws: int, rng: np.random.Generator, blocks: Blocks | None = None
+) -> Array:
     """The labels in row 0, and then `n_draws` random permutations, shape (1 + n_draws, n).
 
     With `blocks`, labels move only between rows of the same block.
@@ -41,8 +44,10 @@ def shuffled(labels: Array, n_draws: int, rng: np.random.Generator, blocks: Any 
     if blocks is None:
         rng.permuted(out[1:], axis=1, out=out[1:])
         return out
-    for rows in _blocks(blocks, len(labels)):
-        out[1:, rows] = rng.permuted(out[1:, rows], axis=1)
+    for at in pieces(n_draws, max(1, _NUMBERS // len(labels))):
+        numbers = rng.random((at.stop - at.start, len(labels)))  # between blocks, whose order stays
+        order = np.argsort(blocks.index + numbers, axis=1)
+        out[1 + at.start : 1 + at.stop, blocks.order] = labels[order]
     return out
 
 
@@ -82,16 +87,65 @@ def random_subset(n: int, size: int, rng: np.random.Generator) -> Array:
     return inside
 
 
-def _blocks(blocks: Any, n: int) -> list[Any]:
-    """The rows of each block."""
-    if blocks is None:
-        return [slice(None)]
-    names = np.asarray(blocks)
-    if names.shape != (n,):
-        raise InputError(f"blocks must name the block of each of the {n} rows, got {names.shape}")
-    _, index = np.unique(names, return_inverse=True)
-    order = np.argsort(index, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(index))[:-1])
+class Blocks:
+    """Groups of rows, numbered from 0: rows may be exchanged within their block only."""
+
+    def __init__(self, index: Array) -> None:
+        self.index = index
+        self.sizes = np.bincount(index)
+        self.order = np.argsort(index, kind="stable")
+        self.rows: list[Array] = np.split(self.order, np.cumsum(self.sizes)[:-1])
+
+    @classmethod
+    def of(cls, names: Any, n: int) -> Blocks | None:
+        """The blocks with these names, one for each row; None without names, or for one block."""
+        if names is None:
+            return None
+        listed = isinstance(names, list | tuple)  # NumPy would turn 1 and NaN in a list into text
+        found = np.asarray(names, dtype=object) if listed else np.asarray(names)
+        if found.shape != (n,):
+            raise InputError(
+                f"blocks must name the block of each of the {n} rows, got {found.shape}"
+            )
+        if any(map(_is_missing, found)) if found.dtype == object else np.any(found != found):
+            raise InputError("blocks has missing names; give each row the name of its block")
+        try:
+            _, index = np.unique(found, return_inverse=True)
+        except TypeError:
+            kinds = sorted({type(name).__name__ for name in found})
+            raise InputError(
+                f"blocks mixes {' and '.join(kinds)}; use names of one type, for instance text"
+            ) from None
+        return cls(index) if index.max(initial=0) > 0 else None
+
+    @classmethod
+    def one(cls, n: int) -> Blocks:
+        """All rows in one block."""
+        return cls(np.zeros(n, dtype=np.intp))
+
+    def sums(self, values: Array) -> Array:
+        """Sums of values (n, ...) over the rows of each block."""
+        if len(self.sizes) == 1:
+            return np.asarray(values.sum(axis=0, keepdims=True))
+        starts = np.cumsum(self.sizes) - self.sizes
+        return np.add.reduceat(values[self.order], starts, axis=0)
+
+    def means(self, values: Array) -> Array:
+        """Means over the rows of each block."""
+        return (self.sums(values).T / self.sizes).T
+
+    def centred(self, values: Array) -> Array:
+        """Values less the mean of their block."""
+        means = self.means(values)
+        return np.asarray(values - (means if len(means) == 1 else means[self.index]))
+
+
+def _is_missing(name: Any) -> bool:
+    """Whether this is None, NaN, NaT or pandas.NA, which has no truth value."""
+    try:
+        return name is None or bool(name != name)
+    except TypeError:
+        return True
 
 
 def random_signs(n: int, n_draws: int, rng: np.random.Generator) -> Array:

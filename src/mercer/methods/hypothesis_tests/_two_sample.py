@@ -28,17 +28,19 @@ from mercer.exceptions import InputError
 from mercer.kernels import Kernel, Table, table_kernel
 from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._kernel_grid import (
+    are_given,
     as_kernels,
     has_text,
     root_mean_squares,
     stacked_tables,
 )
-from mercer.methods.hypothesis_tests._mmd import mmd, paired_values, witness
+from mercer.methods.hypothesis_tests._mmd import mmd, paired_values, witness, witness_in_blocks
 from mercer.methods.hypothesis_tests._null_laws import mmd_tail
 from mercer.methods.hypothesis_tests._power import held_out, most_powerful
 from mercer.methods.hypothesis_tests._quadratic_forms import mean_of_features, standardised_mean
-from mercer.methods.hypothesis_tests._relabelling import Relabelled, precise
+from mercer.methods.hypothesis_tests._relabelling import Relabelled, RelabelledInBlocks, precise
 from mercer.methods.hypothesis_tests._resampling import (
+    Blocks,
     combined,
     in_parts,
     p_bounds,
@@ -92,12 +94,15 @@ def mmd_test(
         of the pooled rows. By default the grid described above, with bandwidths from the data.
     weights : sequence of array_like, optional
         Weights >= 0 of the rows, one array per sample, all in one unit. They move with their rows.
+        Rows of weight zero are left out, from the count of rows too.
     paired : bool, default=False
         Row i of X belongs to row i of Y (before and after, for instance): rows of a pair are
         swapped, not rows of different pairs.
     blocks : array_like of shape (n,), optional
-        The block of each row, of all samples one after the other: rows are relabelled within their
-        block only, for data that are exchangeable only there (sites, batches, days).
+        The block of each row, of all samples one after the other (sites, batches, days). Samples
+        are compared within blocks: rows are relabelled within their block only, and the statistic
+        is the squared norm of a weighted mean over blocks of the difference in a block, less
+        its mean over the relabellings. Of m rows of X and n rows of Y the weight is m n / (m + n).
     dependence : float, optional
         For time series: rows this far apart count as independent. X and Y are then two series
         over the same times, and the null distribution is a wild bootstrap, which is not exact.
@@ -120,12 +125,15 @@ def mmd_test(
     TestResult
         The effect size is the statistic over the variance within the samples, both in feature
         space: the square of Cohen's d for a linear kernel in one dimension. `witness` is
-        mu_X - mu_Y: `preimage(result.witness)` is where X most outweighs Y.
+        mu_X - mu_Y: `preimage(result.witness)` is where X most outweighs Y. With `blocks` the
+        effect size is over the variance within blocks and samples, and the witness is the mean
+        difference within blocks.
 
     Notes
     -----
-    A large p-value does not show that the distributions are equal. With `paired`, the effect
-    size is that of the differences.
+    A large p-value does not show that the distributions are equal. With `paired` or `dependence`,
+    the effect size is that of the differences k(x_i, .) - k(y_i, .): the squared norm of their mean
+    over their variance. With `dependence`, its interval is that of a time series.
 
     For two samples of many rows in one to three dimensions and a smooth kernel, sums are computed
     in the frequency domain (finufft, extra `fast`). For one kernel `pvalue_bounds` takes the error
@@ -161,7 +169,7 @@ def mmd_test(
             dependence=dependence, null=null != "permutation", selection=selection,
         )  # fmt: skip
         return mmd_test_in_pieces(_QUESTION, (X, Y), kernel, n_draws, seed, rng)
-    samples, kernels = _samples([X, Y, *more], kernel, rng)
+    samples, kernels, v, within = _samples([X, Y, *more], weights, blocks, kernel, rng)
     exchanged = not paired and dependence is None and weights is None and blocks is None
     if (null != "permutation" or selection is not None) and (more or not exchanged):
         raise InputError(
@@ -172,11 +180,13 @@ def mmd_test(
         chosen, samples = held_out(samples, selection, rng)
         points = (Points(S, kernels[0].domain) for S in chosen)
         kernels = (kernels[most_powerful(kernels, *points)],)
+        v = [np.ones(n_rows(S)) for S in samples]
     sizes = tuple(n_rows(S) for S in samples)
     if min(sizes) < 2:
         raise InputError(f"each sample needs at least two rows, got samples of {sizes} rows")
     if null != "permutation":
-        return _by_law(kernels, samples, null, seed if selection is not None else None)
+        fixed = are_given(kernel) and selection is None
+        return _by_law(kernels, samples, null, None if fixed else seed)
     drawn: _Paired | _Relabelled
     if paired or dependence is not None:
         if len(set(sizes)) > 1 or len(sizes) > 2 or weights is not None or blocks is not None:
@@ -185,9 +195,9 @@ def mmd_test(
                 f"and blocks; got samples of {sizes} rows"
             )
         signs = _signs(sizes[0], n_draws, dependence, rng)
-        drawn = _Paired(kernels, samples[0], samples[1], signs)
+        drawn = _Paired(kernels, samples[0], samples[1], signs, dependence is not None)
     else:
-        drawn = _Relabelled(kernels, samples, _weights(weights, sizes), n_draws, rng, blocks)
+        drawn = _Relabelled(kernels, samples, _as_one(v), n_draws, rng, within)
     norms = root_mean_squares(kernels, reduce(concatenated, samples), rng)
     total = combined(drawn.statistics, norms)
     spread = drawn.statistics.std(axis=1)
@@ -206,7 +216,7 @@ def mmd_test(
         n_permutations=n_draws,
         seed=seed,
         **effect_interval(*drawn.effect(best), float(spread[best])),
-        witness=witness(kernels[best], samples[0], samples[1], weights=weights) if two else None,
+        witness=witness_in_blocks(kernels[best], samples, v, within) if two else None,
         null_statistics=frozen(total),
     )
 
@@ -251,7 +261,7 @@ class _Relabelled:
         weights: Array,
         n_draws: int = 1,
         rng: np.random.Generator | None = None,
-        blocks: Any = None,
+        blocks: Blocks | None = None,
     ) -> None:
         rng, sizes = rng or np.random.default_rng(0), tuple(n_rows(S) for S in samples)
         # in random order, so that rounding treats the observed labels as it treats any others
@@ -268,20 +278,32 @@ class _Relabelled:
 
         Z = reduce(concatenated, samples)[order]
         equal = bool(np.ptp(weights) == 0)
-        options = {"equal_weights": equal, "forms": equal and len(samples) == 2}
-        self.kernels = [precise(k, Z, **options) for k in kernels]
-        self.drawn = Relabelled(weights[order], observed, len(samples))
+        free = blocks is None
+        options = {"equal_weights": equal or not free, "forms": equal and len(samples) == 2}
+        self.kernels = [precise(k, Z, **options, core=free) for k in kernels]
+        given_rows = weights[order], observed, len(samples)
+        self.drawn = (
+            Relabelled(*given_rows)
+            if blocks is None
+            else RelabelledInBlocks(*given_rows, Blocks(blocks.index[order]))
+        )
         draws = in_parts(draw, len(observed), n_draws, observed.itemsize)
         self.statistics, self.errors, self.products = self.drawn.discrepancies(self.kernels, draws)
 
     def effect(self, k: int) -> tuple[float, float, float]:
-        return self.drawn.effect(self.kernels[k], self.products[k])
+        kernel, products = self.kernels[k], self.products[k]
+        if isinstance(self.drawn, RelabelledInBlocks):
+            return self.drawn.effect(kernel, products, float(self.statistics[k, 0]))
+        return self.drawn.effect(kernel, products)
 
 
 class _Paired:
     """Statistics and effects if row i of one sample belongs to row i of the other."""
 
-    def __init__(self, kernels: tuple[Kernel, ...], X: Any, Y: Any, signs: Array) -> None:
+    def __init__(
+        self, kernels: tuple[Kernel, ...], X: Any, Y: Any, signs: Array, series: bool = False
+    ) -> None:
+        self.weights = signs if series else None
         self.kernels, self.X, self.Y = kernels, as_float64(X), as_float64(Y)
         tiles = [partial(self._tile, k.program) for k in kernels]
         self.statistics, self.rows = mean_of_features(tiles, signs)
@@ -297,9 +319,8 @@ class _Paired:
     def effect(self, k: int) -> tuple[float, float, float]:
         X, Y = (Points(S, self.kernels[k].domain) for S in (self.X, self.Y))
         diagonal = self.kernels[k].diag(X) + self.kernels[k].diag(Y)
-        return standardised_mean(
-            self.rows[k], diagonal - 2.0 * paired_values(self.kernels[k], X, Y)
-        )
+        diagonal -= 2.0 * paired_values(self.kernels[k], X, Y)
+        return standardised_mean(self.rows[k], diagonal, self.weights)
 
 
 def _null(paired: bool, dependence: float | None) -> str:
@@ -314,12 +335,8 @@ def _signs(n: int, n_draws: int, dependence: float | None, rng: np.random.Genera
     return wild_weights(n, n_draws, positive(dependence, "dependence"), rng)
 
 
-def _weights(weights: Any, sizes: tuple[int, ...]) -> Array:
-    """Weights of all rows, with mean 1.
-
-    They are not scaled sample by sample: that would depend on the labels, and the p-value would not
-    be exact.
-    """
+def _weights(weights: Any, sizes: tuple[int, ...]) -> list[Array]:
+    """Weights of the rows of each sample, ones by default."""
     given = [None] * len(sizes) if weights is None else weights
     if not isinstance(given, list | tuple) or len(given) != len(sizes):
         raise InputError(f"weights must be a list of {len(sizes)} arrays, one array per sample")
@@ -327,26 +344,48 @@ def _weights(weights: Any, sizes: tuple[int, ...]) -> Array:
     for w, n in zip(given, sizes, strict=True):
         as_weights(w, n)  # raises
         parts.append(np.ones(n) if w is None else as_vector(w, "weights", n).astype(np.float64))
-    v = np.concatenate(parts)
+    return parts
+
+
+def _as_one(weights: list[Array]) -> Array:
+    """Weights of all rows, with mean 1.
+
+    They are not scaled sample by sample: that would depend on the labels, and the p-value would not
+    be exact.
+    """
+    v = np.concatenate(weights)
     return np.asarray(v / v.mean())
 
 
 def _samples(
-    samples: list[Any], kernel: Any, rng: np.random.Generator
-) -> tuple[list[Any], tuple[Kernel, ...]]:
-    """Checked arrays of points, and the kernels of the test."""
+    samples: list[Any], weights: Any, blocks: Any, kernel: Any, rng: np.random.Generator
+) -> tuple[list[Any], tuple[Kernel, ...], list[Array], Blocks | None]:
+    """Checked arrays of points, the kernels of the test, and the weights and blocks of the rows.
+
+    Rows of weight zero are left out before anything is chosen or relabelled. The p-value is exact
+    given their labels.
+    """
     if kernel is None and any(has_text(S) for S in samples):
         kernel = table_kernel(stacked_tables(samples), random_state=rng)
     if not isinstance(kernel, Table):
         for i, S in enumerate(samples[1:], start=2):
             check_same_header(header(samples[0]), header(S), ("sample 1", f"sample {i}"))
-    if kernel is None or isinstance(kernel, str):
-        arrays = [as_points(S, f"sample {i + 1}") for i, S in enumerate(samples)]
-        for A in arrays[1:]:
-            check_same_columns(arrays[0], A)
-        return arrays, as_kernels(kernel, reduce(concatenated, arrays), rng)
-    kernels = as_kernels(kernel, None, rng)
-    arrays = [kernels[0].points(S, f"sample {i + 1}").array for i, S in enumerate(samples)]
+    by_data = kernel is None or isinstance(kernel, str)
+    kernels = () if by_data else as_kernels(kernel, None, rng)
+    read = as_points if by_data else lambda S, name: kernels[0].points(S, name).array
+    arrays = [read(S, f"sample {i + 1}") for i, S in enumerate(samples)]
     for A in arrays[1:]:
         check_same_columns(arrays[0], A)
-    return arrays, kernels
+    v = _weights(weights, tuple(n_rows(A) for A in arrays))
+    used = [w > 0 for w in v]
+    every = np.concatenate(used)
+    within = Blocks.of(blocks, len(every))
+    if not every.all():
+        arrays = [A[np.flatnonzero(keep)] for A, keep in zip(arrays, used, strict=True)]
+        v = [w[keep] for w, keep in zip(v, used, strict=True)]
+        within = None if within is None else Blocks.of(within.index[every], int(every.sum()))
+        if min(map(len, v)) < 2:
+            raise InputError("the test needs two rows with positive weight in each sample")
+    if by_data:
+        kernels = as_kernels(kernel, reduce(concatenated, arrays), rng)
+    return arrays, kernels, v, within
