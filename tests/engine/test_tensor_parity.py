@@ -202,6 +202,7 @@ def test_float32_differences_are_not_noise(library):
         lambda to: mmd(k, to(X), to(Y), estimator="block"),
         lambda to: mmd(k, to(X), to(Y), estimator="incomplete", random_state=0),
         lambda to: hsic(k, to(X), k, to(Y[::-1].copy())),
+        lambda to: hsic(k, to(X), k, to(Y[::-1].copy()), estimator="incomplete", random_state=0),
         lambda to: ksd(k, to(X), lambda Z: -Z, weights=to(w)),
     ):
         found = call(make)

@@ -243,6 +243,9 @@ def _incomplete(
     kx: Kernel, x: Any, ky: Kernel, y: Any, n_tuples: int | None, rng: np.random.Generator
 ) -> Any:
     """The mean of h over random tuples of different rows, a block at a time."""
+    dtype = x.array.dtype
+    if is_tensor(x.array):
+        x, y = (replace(z, array=as_double(z.array)) for z in (x, y))
     n, total = len(x), number_of(0.0)
     count = n if n_tuples is None else positive_int(n_tuples, "n_tuples")
     for at in pieces(count, 4096):
@@ -255,7 +258,8 @@ def _incomplete(
 
         rows = (i, j, q, r)
         total = total + 0.25 * number_of(contrast(kx, x, rows) @ contrast(ky, y, rows))
-    return total / count
+    value = total / count
+    return namespace(value).astype(value, dtype, copy=False) if is_tensor(value) else value
 
 
 def _different_rows(n: int, count: int, rng: np.random.Generator) -> tuple[Array, ...]:
