@@ -25,7 +25,7 @@ from mercer.space import mean_embedding
 
 _TILE = 1024  # rows and columns of a kernel matrix that is held at once
 _DRAWS = 256  # that are made at once, from one generator
-_EXACT = 8  # draws that are summed in float64 too, to measure rounding: few beside 256
+_EXACT = 8  # draws that are summed in float64 too, to measure rounding; few, for speed
 _MOST_ROWS = 10**9  # of NumPy's hypergeometric distributions
 
 
@@ -199,7 +199,8 @@ def _of_tile(K: Array, U: Array, V: Array, same: bool) -> tuple[Array, Array]:
 def _once_of_tile(K: Array, U: Array, V: Array, same: bool) -> tuple[Any, ...]:
     """The same for what does not depend on draws, and for the first draws in float64."""
     times = 1.0 if same else 2.0
-    exact = np.vecdot(U[:_EXACT] @ K, V[:_EXACT])
+    first, second = (W[:_EXACT].astype(np.float64) for W in (U, V))
+    exact = np.vecdot(first @ K, second)
     return times * float(K.sum()), times * float(np.abs(K).sum()), times * exact
 
 
