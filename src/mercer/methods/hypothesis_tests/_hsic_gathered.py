@@ -158,8 +158,8 @@ class Gathered:
         scales = np.outer([a.scale for a in self.x], [b.scale for b in self.y])
         sums = self._sums_of_matrices if self.whole else self._sums_of_tiles
         out = over_permutations(sums, draws) / n_pairs(self.blocks)
-        out[:, out.std(axis=0) <= _EQUAL] = 0.0
-        out *= 2.0 * scales
+        still = out.std(axis=0) <= _EQUAL
+        out = np.where(still, out.mean(axis=0), out) * (2.0 * scales)
         return np.asarray(out.reshape(len(out), -1).T)
 
     def _sums_of_matrices(self, permutations: Array) -> Array:
