@@ -158,10 +158,7 @@ def as_points(X: Any, name: str = "X") -> Any:
 
 
 def read_ahead(X: Any) -> None:
-    """Tell the system that a memory-mapped array is read from beginning to end.
-
-    The first pass over a file that is not in memory then takes a third to two thirds of the time.
-    """
+    """Tell the system that a memory-mapped array is read from beginning to end: often faster."""
     mapped = getattr(X, "_mmap", None)
     if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_SEQUENTIAL"):
         mapped.madvise(mmap.MADV_SEQUENTIAL)
