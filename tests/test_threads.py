@@ -139,6 +139,19 @@ def test_an_error_in_a_worker_comes_out(n_jobs):
         assert map_threads(lambda i: i, range(4)) == [0, 1, 2, 3]  # the pool still works
 
 
+def test_an_interrupt_that_met_a_lock_is_an_interrupt():
+    """Python may raise this if Ctrl-C arrives while it waits for a result."""
+
+    def job(_):
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise RuntimeError("cannot release un-acquired lock")
+
+    with mc.options(n_jobs=2), pytest.raises(KeyboardInterrupt):
+        map_threads(job, range(4))
+
+
 def test_nothing_is_left_running_after_an_error():
     running = []
 

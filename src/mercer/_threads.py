@@ -82,6 +82,10 @@ def map_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         futures = [pool.submit(copy_context().run, run, item) for item in items]
         try:
             return [future.result() for future in futures]
+        except RuntimeError as error:  # an interrupt that met Python in the middle of a lock
+            if isinstance(error.__context__, KeyboardInterrupt):
+                raise KeyboardInterrupt from error
+            raise
         finally:
             stop.set()
             for future in futures:  # after an error or an interrupt nothing is left running

@@ -113,3 +113,9 @@ def test_a_cusp_that_is_too_small_beside_other_terms_for_differences():
     """exp(100 x y) is enormous at these points; the Laplace kernel has a kink of slope 2."""
     points = np.random.default_rng(0).normal(size=(30, 1))
     check_element(mc.mean_embedding(mc.Laplace(0.5) + mc.Exponential(0.01), points))
+
+
+def test_derivatives_that_are_far_below_rounding_of_the_terms():
+    """The values of both terms are 1 and -1 to rounding, so differences are zero."""
+    X = np.random.default_rng(6).normal(size=(2, 2))
+    check_element(mc.mean_embedding(mc.kernels.Sigmoid.from_gamma(30.0), X))

@@ -136,9 +136,10 @@ def _check_derivatives(psi: Element, A: Array, Y: Any, tol: float) -> None:
     Y = _double(Y)
     length = natural_scale(psi.kernel, Y.shape[1])
     exact = double.gradient(Y)
-    size = float(np.abs(exact).max()) + float(np.abs(double(Y)).max()) / length
+    terms = float((np.abs(np.asarray(psi.kernel(Y, double.points))) @ np.abs(A)).max())
+    size = float(np.abs(exact).max()) + terms / length
     agree(psi, "its gradient", gradient, exact, tol=100 * tol, size=size)
-    agree_with_differences(psi, "its gradient", exact, double, Y, length)
+    agree_with_differences(psi, "its gradient", exact, double, Y, length, terms)
     cusps = any(psi.kernel.program.cusps) & (Y[:, None] == double.points).all(axis=2).any(axis=1)
     exact = double.hessian(Y)
     agree_with_differences(psi, "its Hessian", exact, double.gradient, Y, length, size, cusps)
