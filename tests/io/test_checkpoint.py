@@ -227,6 +227,14 @@ def svc():
     return mc.SVC(kernel=mc.Gaussian(0.3), C=100.0).fit(X, X[:, 0] + rng.normal(size=1000) > 0)
 
 
+def test_a_dual_problem_that_had_only_begun_goes_on(tmp_path):
+    """No row of its kernel matrix had been computed."""
+    path = tmp_path / "fit.checkpoint"
+    break_off(path, 1, svc)
+    with checkpoint(path):
+        assert svc().certificate_.relative_gap < 1e-3
+
+
 def test_a_dual_problem_goes_on_with_more_memory(tmp_path):
     path = tmp_path / "fit.checkpoint"
     with mc.options(working_memory=0.1):

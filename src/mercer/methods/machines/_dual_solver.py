@@ -188,7 +188,8 @@ class _StoredKernel:
         """Compute rows again, in the order of an earlier run."""
         order = np.argsort(place)[np.count_nonzero(place < 0) :]
         self.place, self.count = np.array(place), len(order)
-        self.K[: self.count] = self.block(order, slice(None))
+        if len(order):
+            self.K[: self.count] = self.block(order, slice(None))
 
     def sums(self, rows: Array, coef: Array, single: bool) -> Array:
         """sum_i coef_i k(x_i, .) over some rows i, at all points."""
