@@ -53,6 +53,7 @@ COMPOSITE = [
     mc.Gaussian(1.0) * mc.Linear() + 2.0 * mc.Laplace(1.0),
     mc.Gaussian(1.0).transform(mc.Scales([1.0, 2.0, 0.5, 3.0])),
     mc.Linear().transform(mc.kernels.Matrix([[1.0, 0.5, 0.0, 2.0]])) + 1.0,
+    mc.kernels.Normalised(mc.Polynomial(2) + mc.Epanechnikov(2.0)),  # k(x, x) has a constant part
     mc.Matern(1.5).transform(mc.Columns([0])) * mc.Gaussian(1.0).transform(mc.Columns([1, 3])),
 ]
 SMOOTHLY_MEASURED = RADIAL + DOT + COMPOSITE

@@ -210,6 +210,9 @@ def _log_add_exp(a: Jet, b: Jet, order: int) -> Jet:
 
 
 def _cut(gate: Any, body: Jet, outside: float) -> Jet:
+    if isinstance(gate, float | int):  # the same side at all points: no array of any library
+        outer = tuple(0 for _ in body.first), tuple((0,) * len(row) for row in body.second)
+        return body if gate >= 0 else Jet(outside, *outer)
     xp = namespace(gate, body.value)
     inside = gate >= 0
 
