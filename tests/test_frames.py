@@ -438,8 +438,9 @@ def test_results_of_arrays_have_no_names():
     for name, found in results(lambda A: A).items():
         assert found.header is None, name
         assert list(found.to_frame()) == ["x0", "x1", "x2"]
-    with pytest.raises(mc.InputError, match="library must be one of pandas, polars"):
-        mc.preimage(mc.mean_embedding(K, X)).to_frame("excel")
+    for library in ("excel", np.zeros(2)):
+        with pytest.raises(mc.InputError, match="library must be one of pandas, polars"):
+            mc.preimage(mc.mean_embedding(K, X)).to_frame(library)
     with pytest.raises(mc.exceptions.UnavailableError, match="modin is not installed"):
         mc.preimage(mc.mean_embedding(K, X)).to_frame("modin")
 

@@ -262,7 +262,7 @@ def frame_of(columns: dict[str, Any], library: str) -> Any:
     """Return columns as a frame of a library given by name."""
     import narwhals.stable.v2 as nw
 
-    if library not in _LIBRARIES:
+    if not isinstance(library, str) or library not in _LIBRARIES:
         raise InputError(f"library must be one of {', '.join(_LIBRARIES)}, got {library!r}")
     backend: Any = library
     try:

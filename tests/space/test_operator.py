@@ -137,3 +137,10 @@ def test_text(rng):
         "<Operator from the space of Linear() to Gaussian(length_scale=1.0), "
         "a sum of 4 tensor products>"
     )
+
+
+def test_an_inner_product_that_overflows_is_refused():
+    u = mc.Element(mc.Linear(), [[1e100]], [1e60])
+    huge = mc.space.tensor(u, u)
+    with pytest.raises(mc.InputError, match="the inner product overflows"):
+        huge.inner(huge)

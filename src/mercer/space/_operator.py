@@ -67,7 +67,11 @@ class Operator:
     def inner(self, other: Operator) -> float:
         """Return the Hilbert-Schmidt inner product, from <u (x) v, a (x) b> = <u, a> <v, b>."""
         terms = instance(other, Operator, "other").terms
-        return sum(_term_inner(s, t) for s in self.terms for t in terms)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = sum(_term_inner(s, t) for s in self.terms for t in terms)
+        if not np.isfinite(found):
+            raise InputError("the inner product overflows; scale the operators down")
+        return found
 
     def norm(self) -> float:
         """Return the Hilbert-Schmidt norm."""
