@@ -587,3 +587,10 @@ def test_overflow_is_told_and_not_warned_of():
     ):
         with pytest.raises(mc.InputError, match="coefficients overflow; scale the element down"):
             wrong()
+
+
+@pytest.mark.parametrize("coef", [0.0, 1.0])
+def test_norms_of_kernels_that_overflow_are_refused_without_a_warning(coef, rng):
+    psi = mc.Element(mc.kernels.Exponential(0.001), rng.normal(size=(5, 2)), np.full(5, coef))
+    with pytest.raises(mc.InputError, match="kernel values at the points overflow"):
+        psi.norm()

@@ -61,6 +61,7 @@ def squared_norms(program: Program, points: Any, coef: Coef) -> tuple[Array, Arr
     where squares would overflow or underflow, else 1, and 0 for elements that are zero.
     """
     length = np.sqrt(np.abs(engine.diagonal(program, points).astype(np.float64)))
+    length = np.minimum(length, np.finfo(np.float64).max)  # zero times infinity would be NaN
     with np.errstate(over="ignore"):
         size, total = _absolute(coef).weigh(np.column_stack([length, np.ones_like(length)]))
     scale = norm_scales(size, total)

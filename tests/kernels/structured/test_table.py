@@ -213,3 +213,11 @@ def test_one_row_and_constant_tables():
 def test_null_characters_count():
     k = mc.kernels.Table({"a": mc.kernels.Hamming(1.0)})
     assert_allclose(k({"a": ["x", "x\0"]})[0, 1], np.exp(-1.0))
+
+
+def test_names_that_are_not_text_are_refused():
+    """In a frame of narwhals, frame[0] is a row."""
+    frame = pd.DataFrame(np.zeros((8, 2))).assign(word=list("abababab"))
+    with pytest.raises(mc.InputError, match=r"names are not text, such as 0; .*columns=str"):
+        mc.table_kernel(frame)
+    assert mc.table_kernel(frame.rename(columns=str))(frame.rename(columns=str)).shape == (8, 8)

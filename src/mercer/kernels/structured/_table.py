@@ -104,6 +104,11 @@ def column_names(X: Any, name: str = "X") -> list[str]:
             f"{name} must be a table with named columns (a pandas or polars frame, or a mapping "
             f"of columns), got {type(X).__name__}"
         )
+    if strange := [c for c in frame.columns if not isinstance(c, str)]:
+        raise InputError(
+            f"{name} has columns whose names are not text, such as {strange[0]!r}; rename them, in "
+            f"pandas with {name}.rename(columns=str)"
+        )
     return list(frame.columns)
 
 
