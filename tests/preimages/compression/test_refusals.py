@@ -115,6 +115,10 @@ def test_kernels_without_a_norm_are_refused(rng):
     flip = mc.kernels.FromFunction(lambda A, B: np.tanh(A @ B.T - 1.0))
     with pytest.raises(mc.InputError, match="positive definite"):
         compress(mc.Element(flip, X, rng.normal(size=10)), 3)
+    zero = mc.Gaussian(1.0) * mc.NegativeDistance(1.0)  # on the diagonal
+    for method in (Pruning(), Greedy()):
+        with pytest.raises(mc.InputError, match="positive definite"):
+            compress(mc.Element(zero, X, np.ones(10)), 3, method=method)
 
 
 def test_bad_arguments(rng):

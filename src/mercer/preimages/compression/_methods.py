@@ -168,6 +168,8 @@ class Pruning(Compressor):
                 size = min(size, self._size(len(rows)))
             if len(rows) == size:
                 break
+        if not rows:  # k(x, x) = 0 at all points, but psi is not zero
+            raise target.indefinite
         chosen = np.array(rows)
         pruned = chosen[backward(target, target.points[chosen], most)]
         fits = [(r, target.fit(target.points[r])) for r in (chosen[:most], pruned)]

@@ -141,10 +141,15 @@ class Target:
     def check_definite(self, left: Array, own: Array) -> None:
         """Raise if a squared residual of features is negative beyond rounding."""
         if np.any(left < -_INDEFINITE * np.abs(own)) or np.any(own < 0):
-            raise InputError(
-                f"{self.kernel!r} is not positive definite on the points of psi: there is no "
-                "projection to compress it to"
-            )
+            raise self.indefinite
+
+    @property
+    def indefinite(self) -> InputError:
+        """The error for kernels that are not positive definite on the points."""
+        return InputError(
+            f"{self.kernel!r} is not positive definite on the points of psi: there is no "
+            "projection to compress it to"
+        )
 
 
 def _ridge(size: int) -> float:
