@@ -324,7 +324,8 @@ def test_namespaces():
 def test_types_are_named():
     k = mc.Gaussian(1.0)
     assert instance(k, mc.Kernel, "kernel") is k
-    with pytest.raises(mc.InputError, match="kernel must be a Kernel, got ABCMeta"):
+    expected = r"kernel must be a Kernel such as mercer.Gaussian\(1.0\), got ABCMeta"
+    with pytest.raises(mc.InputError, match=expected):
         instance(mc.Gaussian, mc.Kernel, "kernel")
     with pytest.raises(mc.InputError, match="psi must be an Element, got int"):
         instance(3, mc.Element, "psi")
@@ -338,3 +339,25 @@ def test_the_limits_of_lengths_are_allowed():
             with pytest.raises(mc.InputError, match="rescale"):
                 positive_length(number, "length", limit)
     assert mc.Gaussian(1e-75)([[0.0]]) == 1.0
+
+
+def test_sparse_points_are_arrays_without_repeated_entries():
+    import scipy.sparse
+
+    entries = np.array([1.0, 2.0, 3.0]), np.array([0, 0, 1]), np.array([0, 2, 3])
+    repeated = scipy.sparse.csr_array(entries, shape=(2, 2))
+    found = as_points(repeated)
+    assert found.has_canonical_format
+    assert found.data.tolist() == [3.0, 3.0]
+    assert repeated.data.tolist() == [1.0, 2.0, 3.0]  # the caller's own
+    for kind in (scipy.sparse.csc_matrix, scipy.sparse.csr_matrix, scipy.sparse.coo_array):
+        assert isinstance(as_points(kind(repeated)), scipy.sparse.csr_array)
+    assert as_points(found) is found
+
+
+def test_a_preimage_on_one_point_of_a_sparse_matrix():
+    import scipy.sparse
+
+    point = scipy.sparse.csc_matrix([[1.0, 0.0, -2.0]])
+    found = mc.preimage(mc.feature(mc.kernels.Polynomial(3), point), mc.FixedPoint())
+    np.testing.assert_allclose(found.points, point.toarray(), atol=1e-5)

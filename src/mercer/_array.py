@@ -115,8 +115,7 @@ def unmasked(X: Any, name: str = "X") -> Any:
     refuse_pieces(X, name)
     if not isinstance(X, np.ma.MaskedArray):
         return X
-    masked = int(np.ma.getmaskarray(X).sum())
-    if masked:
+    if masked := int(np.ma.getmaskarray(X).sum()):
         raise InputError(
             f"{name} is a masked array with {masked} masked entries; fill or drop them first "
             "(KernelImputer takes them as missing)"
@@ -148,8 +147,7 @@ def as_points(X: Any, name: str = "X") -> Any:
             f"{name} must have shape (n_points, n_features), got {array.shape}; use "
             f"{name}.reshape(-1, 1) for one feature or {name}.reshape(1, -1) for one point"
         )
-    if array.size == 0:
-        _check_nonempty(array.shape, name)
+    _check_nonempty(array.shape, name)
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(np.einsum("ij,ij->", array, array)):  # so all entries are, and their squares
             return array
@@ -219,10 +217,9 @@ def as_weights(weights: Any, length: int, name: str = "weights", like: Any = Non
     w = as_vector(weights, name, length).astype(np.float64)
     if np.any(w < 0):
         raise InputError(f"{name} must be >= 0, got {float(w.min())!r}")
-    largest = float(w.max())
-    if largest == 0:
+    if not w.any():
         raise InputError(f"{name} must not all be zero")
-    w = w / largest  # before the sum, which could overflow
+    w = w / w.max()  # before the sum, which could overflow
     return np.asarray(w / w.sum())
 
 
@@ -290,7 +287,8 @@ def instance(value: Any, kind: type[Any], name: str) -> Any:
     """Return the value if it is of this type and not made of tensors of another library."""
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
-        raise InputError(f"{name} must be {article} {kind.__name__}, got {type(value).__name__}")
+        expected = getattr(kind, "_expected", f"{article} {kind.__name__}")
+        raise InputError(f"{name} must be {expected}, got {type(value).__name__}")
     if is_tensor(getattr(value, "points", None)):
         raise InputError(
             f"{name} is on tensors, and this function computes in NumPy; make it anew from "
@@ -368,8 +366,7 @@ def _check_finite(array: Array, name: str) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(np.sum(array)):  # cheap; a finite sum proves that all entries are finite
             return
-    finite = np.isfinite(array)
-    if finite.all():
+    if (finite := np.isfinite(array)).all():
         return
     where = tuple(int(i) for i in np.argwhere(~finite)[0])
     kind = "NaN" if np.isnan(array[where]) else "infinity"
@@ -388,12 +385,16 @@ def _check_size(X: Array, name: str) -> None:
 
 
 def _as_sparse_points(X: Any, name: str) -> Any:
-    csr = X.tocsr()
+    """A CSR array without repeated entries; of a sparse matrix, `*` would be a matrix product."""
+    from scipy.sparse import csr_array
+
+    csr = X if isinstance(X, csr_array) else csr_array(X)
     if csr.ndim != 2:
         raise InputError(f"{name} must be two-dimensional, got shape {csr.shape}")
     _check_nonempty(csr.shape, name)
+    if not csr.has_canonical_format:
+        csr = csr.copy()  # the caller's own array stays as it is
+        csr.sum_duplicates()
     data = _as_float(csr.data, name)
     _check_size(data, name)
-    if data.dtype != csr.dtype:
-        csr = csr.astype(np.float64)
-    return csr
+    return csr if data.dtype == csr.dtype else csr.astype(np.float64)

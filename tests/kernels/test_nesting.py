@@ -112,5 +112,5 @@ def test_what_is_no_kernel(wrong):
         lambda k: Product(mc.Linear(), k),
         lambda k: mc.kernels.Transformed(k, mc.Scales([1.0])),
     ):
-        with pytest.raises(mc.InputError, match=r"must be a Kernel, got"):
+        with pytest.raises(mc.InputError, match=r"an argument of \w+ must be a Kernel such as"):
             make(wrong)

@@ -64,13 +64,14 @@ class Kernel(Parametrized, ABC):
         """The program that the engine runs: variables, and a profile of them."""
         return self.lower()
 
+    _expected: ClassVar[str] = "a Kernel such as mercer.Gaussian(1.0)"  # in errors
     _depth: ClassVar[int] = 1
     _size: ClassVar[int] = 1
 
     def _made_of(self, *kernels: Kernel) -> None:
         """Record how deep kernels are nested, and how many there are (repeats included)."""
         for k in kernels:
-            instance(k, Kernel, f"what {type(self).__name__} is made of")
+            instance(k, Kernel, f"an argument of {type(self).__name__}")
         depth, size = 1 + max(k._depth for k in kernels), sum(k._size for k in kernels)
         if depth > _DEEPEST:
             raise InputError(
@@ -395,6 +396,4 @@ class Transformed(Kernel):
 
 
 def _is_stationary(k: Kernel) -> bool:
-    return k.program.has_derivatives and all(
-        isinstance(v, engine.Distance) for v in k.program.variables
-    )
+    return k.program.has_derivatives and k.program.is_translation_invariant

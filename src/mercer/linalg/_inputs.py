@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from mercer._array import LARGEST, Array, Points, as_vector, as_weights
+from mercer._array import LARGEST, Array, Points, as_vector, as_weights, instance
 from mercer._chunks import Chunks, weights_in_pieces
 from mercer._tensors import is_tensor
 from mercer.engine import as_float64, n_rows
@@ -44,13 +44,6 @@ def refuses_overflow(function: Callable[P, R]) -> Callable[P, R]:
     return checked
 
 
-def check_kernel(kernel: Any) -> None:
-    if not isinstance(kernel, Kernel):
-        raise InputError(
-            f"kernel must be a Kernel such as mercer.Gaussian(1.0), got {type(kernel).__name__}"
-        )
-
-
 def check_moderate(kernel: Kernel, X: Points) -> None:
     """Raise if k(x, x) overflows, or would overflow when squared."""
     if not np.all(np.abs(kernel.diag(X)) <= LARGEST):  # or NaN
@@ -59,7 +52,7 @@ def check_moderate(kernel: Kernel, X: Points) -> None:
 
 def double_points(kernel: Kernel, X: Any, name: str = "X") -> Any:
     """The checked points of a kernel in float64, in which factorisations are computed."""
-    check_kernel(kernel)
+    instance(kernel, Kernel, "kernel")
     return as_float64(kernel.points(X, name).array)
 
 
@@ -95,7 +88,7 @@ def row_weights(weights: Any, X: Any, name: str = "weights") -> Any:
 
 def require_definite(kernel: Kernel, what: str) -> None:
     """Raise for kernels that are known not to be positive definite, or only conditionally."""
-    check_kernel(kernel)
+    instance(kernel, Kernel, "kernel")
     kind = kernel.flags.definiteness
     if kind in (Definiteness.CONDITIONAL, Definiteness.INDEFINITE):
         raise InputError(

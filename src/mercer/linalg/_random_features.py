@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, check_same_columns, frozen, one_of, positive_int
+from mercer._array import Array, check_same_columns, frozen, instance, one_of, positive_int
 from mercer._random import as_generator
 from mercer.engine import SingleFeatures, n_rows, pieces
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Kernel, SpectralMeasure
 from mercer.kernels._measures import Convolution, LinearImage, Mixture, ScaleMixture
-from mercer.linalg._inputs import check_kernel
 
 _ENTRIES = 1 << 21  # of the pairs of rows that are compared at once, 16 MB
 _KINDS = ("plain", "orthogonal")
@@ -129,7 +128,7 @@ def random_features(
     >>> bool(np.abs(z(X) @ z(X).T - mc.Gaussian(1.0)(X)).max() < 0.05)
     True
     """
-    check_kernel(kernel)
+    instance(kernel, Kernel, "kernel")
     dim, n_features = positive_int(dim, "dim"), positive_int(n_features, "n_features")
     if n_features % 2:
         raise InputError(f"n_features must be even (cosines and sines), got {n_features}")

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points, as_vector, plain, positive_int
+from mercer._array import Array, as_points, as_vector, instance, plain, positive_int
 from mercer._frames import names_of
 from mercer._random import as_generator
 from mercer._threads import single_threaded_blas
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Kernel, SpectralMeasure
 from mercer.kernels._circle import period_of
-from mercer.linalg._inputs import check_kernel
 from mercer.plot._panels import (
     NEGATIVE,
     SHOWN,
@@ -72,7 +71,7 @@ def plot_kernel(
     ['k(x₀, x)', 'spectral density', 'functions']
     """
     n_samples, rng = positive_int(n_samples, "n_samples"), as_generator(random_state)
-    check_kernel(kernel)
+    instance(kernel, Kernel, "kernel")
     if not kernel.domain.is_vector:
         raise InputError(
             f"points of {kernel!r} are not numbers on a line; draw its Gram matrix with "

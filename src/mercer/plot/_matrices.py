@@ -11,7 +11,6 @@ from mercer._threads import single_threaded_blas
 from mercer.engine import n_rows, profile_at
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
-from mercer.linalg._inputs import check_kernel
 from mercer.plot._panels import (
     as_names,
     colour_bar,
@@ -59,7 +58,7 @@ def plot_gram(kernel: Kernel, points: Any, *, labels: Any = None, ax: Any = None
     >>> [label.get_text() for label in left.get_yticklabels()]
     ['banana', 'ananas', 'bandana']
     """
-    check_kernel(kernel)
+    instance(kernel, Kernel, "kernel")
     points = kernel.points(points, "points").array
     n = n_rows(points)
     if n < 2:

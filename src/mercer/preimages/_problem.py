@@ -108,7 +108,7 @@ class Problem:
     def spread(self) -> float:
         """The spread of the points; if they are one point, its distance from 0."""
         X = self.psi.points
-        return spread(X) or float(np.sqrt((X[:1] ** 2).sum())) or 1.0
+        return spread(X) or float(np.linalg.norm(dense(X[:1]))) or 1.0
 
     def image(self, vectors: Array) -> Array:
         """The vectors A v that the kernel measures; several variables side by side."""

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, Points, frozen, is_sparse
+from mercer._array import Array, Points, frozen, instance, is_sparse
 from mercer._tensors import is_tensor, namespace
-from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 
 
@@ -96,6 +95,5 @@ def checked_points(kernel: Kernel, X: Any, name: str = "X", *, tensors: bool = T
 
     Raises if `kernel` is not a Kernel.
     """
-    if not isinstance(kernel, Kernel):
-        raise InputError(f"kernel must be a Kernel such as Gaussian(1.0), got {kernel!r}")
+    instance(kernel, Kernel, "kernel")
     return kernel.points(X, name, tensors=tensors)

@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer import kernels as mk
 from mercer._array import instance
-from mercer.engine import Distance, profile_at
+from mercer.engine import profile_at
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Constant, Kernel, Matern, Product
 
@@ -39,7 +39,7 @@ def shadow(kernel: Kernel) -> Kernel:
     InverseMultiquadric(c=1.0, p=1.0)
     """
     instance(kernel, Kernel, "kernel")
-    if any(not isinstance(v, Distance) for v in kernel.program.variables):
+    if not kernel.program.is_translation_invariant:
         raise InputError(f"a shadow belongs to a radial kernel, which {kernel!r} is not")
     return _shadow(kernel)
 

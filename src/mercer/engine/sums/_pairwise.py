@@ -36,7 +36,7 @@ from mercer.engine.programs._program import Distance, Dot, Gap, Norm, Program, V
 from mercer.engine.sums import _tensor_sums
 from mercer.engine.sums._choice import needs_float64
 from mercer.engine.sums._derivatives import Moments, direction, with_one
-from mercer.engine.sums._fields import Fields, by_row, factor, finite, from_moments, total
+from mercer.engine.sums._fields import Fields, factor, finite, from_moments, total
 from mercer.exceptions import DerivativeError
 
 _ENTRIES = 1 << 20  # of an array of derivatives of pairs: 8 MiB
@@ -78,10 +78,6 @@ def rowwise_fields(
     return f.only_element()
 
 
-def _weighted_sum(weights: Array, part: Array) -> Array:
-    return np.tensordot(weights, part, (0, 0))[None]
-
-
 def _about_the_points(program: Program, X: Any, Y: Any) -> tuple[list[Array], list[Array]]:
     """Points and queries of each variable about each query's own point, so that nothing cancels.
 
@@ -111,21 +107,32 @@ def by_differences(
     shifted: bool = False,
 ) -> None:
     """Compute some rows of a sum again pair by pair: slow, but nothing cancels."""
-    size = max(1, _ENTRIES // max(1, n_columns(X)) ** order)
-    for j in rows:
+    n, batch = n_rows(X), 1 if paired else coef.shape[1]
+    size = max(1, _ENTRIES // max(1, n_columns(X) ** order, batch))  # pairs at a time
+    for some in pieces(len(rows), max(1, size // n)):
+        queries = rows[some]
         parts = []
-        for some in pieces(n_rows(X), size):
-            x = X[some]
-            y = Y[np.full(n_rows(x), j)]
+        for points in pieces(n, size):
+            index = np.arange(points.start, points.stop)
+            x, y = X[np.tile(index, len(queries))], Y[np.repeat(queries, len(index))]
             pairs = rowwise_fields(program, x, y, np.ones(n_rows(x)), order, shifted)
-            high = np.max(pairs.shift, keepdims=True)
-            a = coef.tile(some, slice(j, j + 1) if paired else slice(None)).astype(np.float64)
-            weights = by_row(a, factor(pairs.shift, high))
-            one = pairs.each(partial(_weighted_sum, weights))
-            cusp = None if pairs.cusp is None else (pairs.cusp @ a)[None]
-            parts.append(replace(one, cusp=cusp, shift=high))
-        row = total(parts)
-        f.put(slice(j, j + 1), row.only_element() if paired else row)
+            a = coef.tile(points, queries if paired else slice(None)).astype(np.float64)
+            parts.append(_summed(pairs, a.T[:, None] if paired else a.T[None], len(queries)))
+        f.put(queries, total(parts))
+
+
+def _summed(pairs: Fields, a: Array, m: int) -> Fields:
+    """Sums over the points p of each of m queries, with coefficients of shape (m or 1, b, p)."""
+    shift = pairs.shift.reshape(m, -1)
+    high = shift.max(axis=1)
+    weights = a * factor(shift, high[:, None])[:, None]
+
+    def over_points(by: Array, part: Array) -> Array:
+        sums = by @ part.reshape(*shift.shape, -1)
+        return sums.reshape(*sums.shape[:2], *part.shape[1:])
+
+    cusp = None if pairs.cusp is None else over_points(a, pairs.cusp)
+    return replace(pairs.each(partial(over_points, weights)), cusp=cusp, shift=high)
 
 
 def _moments(weights: Any, points: list[Array]) -> Moments:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, Points, as_points, as_weights, is_sparse, non_negative
+from mercer._array import Array, Points, as_points, as_weights, instance, is_sparse, non_negative
 from mercer._threads import interruptible, single_threaded_blas
-from mercer.engine import Distance, dense
+from mercer.engine import dense
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
-from mercer.linalg._inputs import check_kernel, raw_weights
+from mercer.linalg._inputs import raw_weights
 from mercer.methods._rows import spread_rows
 
 _FEWEST = 5  # columns or directions of pure noise; fewer are equal by chance
@@ -198,7 +198,7 @@ def feature_noise(kernel: Kernel, X: Any, noise: float, *, weights: Any = None) 
     >>> round(mc.methods.feature_noise(mc.Gaussian(2.0), [[0.0], [1.0], [3.0]], 0.1), 4)
     0.0075
     """
-    check_kernel(kernel)
+    instance(kernel, Kernel, "kernel")
     X = kernel.points(X).array
     variance = non_negative(noise, "noise") * noise
     weights = raw_weights(weights, X.shape[0])
@@ -211,7 +211,7 @@ def feature_noise(kernel: Kernel, X: Any, noise: float, *, weights: Any = None) 
         )
     rng = np.random.default_rng(0)
     if kernel.program.is_smooth:
-        if all(isinstance(v, Distance) for v in kernel.program.variables):  # the same everywhere
+        if kernel.program.is_translation_invariant:  # the same everywhere
             Z, share = Z[:1], share[:1]
         step = 1e-4 * min(noise, float(np.abs(Z).max()) or noise)
         moved = [_trace_of_metric(kernel, z, step, rng) for z in Z[:, None]]

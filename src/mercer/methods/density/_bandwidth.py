@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, as_dense_points, one_of
+from mercer._array import Array, as_dense_points, instance, one_of
 from mercer._progress import report
 from mercer.engine import Dense, Program, apply_all, evaluate
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel
-from mercer.linalg._inputs import check_kernel, raw_weights
+from mercer.linalg._inputs import raw_weights
 from mercer.methods._rows import distinct_rows
 from mercer.methods.density._normaliser import log_normaliser, log_radial_integral, radial_parts
 
@@ -83,7 +83,7 @@ def density_scale(
     """
     one_of(rule, BANDWIDTH_RULES, "rule")
     kernel = Gaussian() if kernel is None else kernel
-    check_kernel(kernel)
+    instance(kernel, Kernel, "kernel")
     X, w = _counted_rows(X, weights)
     varying = X[:, np.ptp(X, axis=0) > 0.0]
     if not any(getattr(v, "maps", ()) for v in kernel.program.variables):

@@ -18,7 +18,6 @@ from mercer._tensors import float_bits, host, is_tensor
 from mercer.engine import Dense, Fields, by_row, n_columns, n_rows, tile_dtype, total
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel, Scales
-from mercer.linalg._inputs import check_kernel
 from mercer.methods.density._normaliser import draw, log_normaliser, log_peak
 from mercer.space import Element, mean_embedding
 from mercer.space._chunked import CoefInPieces
@@ -53,7 +52,7 @@ def kernel_density(kernel: Kernel, X: Any, *, weights: Any = None) -> Element:
     >>> f([[0.0], [1.0]]).round(4)
     array([0.2265, 0.242 ])
     """
-    check_kernel(kernel)
+    instance(kernel, Kernel, "kernel")
     mean = mean_embedding(kernel, X, weights=weights)
     log_Z = log_normaliser(kernel, n_columns(mean.points))
     used = np.log(_extremes(mean)) - log_Z
@@ -255,7 +254,7 @@ def adaptive_density(
     [0.434, 0.439, 0.748]
     """
     a, n_groups = non_negative(sensitivity, "sensitivity"), positive_int(n_groups, "n_groups")
-    check_kernel(kernel)
+    instance(kernel, Kernel, "kernel")
     mean = mean_embedding(kernel, kernel.points(X), weights=weights)
     if isinstance(mean.points, Chunks):
         if a > 0.0:

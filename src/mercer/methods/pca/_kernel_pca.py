@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, Points, as_weights, is_sparse, positive_int
+from mercer._array import Array, Points, as_weights, instance, is_sparse, positive_int
 from mercer._chunks import Chunks, sampled
 from mercer._frames import Header
 from mercer._progress import Callback, report, tracked
@@ -18,7 +18,7 @@ from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg import EigenPairs, GramOperator, Nystrom, nystrom
 from mercer.linalg._eigen import operator_pairs, signs
-from mercer.linalg._inputs import check_kernel, row_weights
+from mercer.linalg._inputs import row_weights
 from mercer.methods._rows import distinct_rows
 from mercer.preimages import Candidates, FittedMap, LearnedMap, LinearInverse, Solver, preimage
 from mercer.space import Element, Subspace
@@ -98,7 +98,7 @@ def kernel_pca(
     >>> mc.preimage(plane.project(mc.feature(mc.Linear(), [[4.0, 1.0]]))).points.round(2)
     array([[4., 0.]])
     """
-    check_kernel(kernel)
+    instance(kernel, Kernel, "kernel")
     check_number(n_components)
     X = kernel.points(X)
     if n_landmarks is not None:
