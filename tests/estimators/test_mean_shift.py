@@ -332,3 +332,10 @@ def test_no_cluster_is_large_enough(settings, rng):
     assert model.cluster_centers_.shape == (0, 2)
     assert (model.labels_ == -1).all()
     assert (model.predict(X[:5]) == -1).all()
+
+
+def test_columns_in_very_different_units(rng):
+    centres = np.repeat([[0.0, 0.0, 0.0], [9.0, 0.0, 0.0], [0.0, 9.0, 9.0]], 40, axis=0)
+    X = centres + rng.normal(size=centres.shape)
+    found = MeanShift().fit(X * [1e-9, 1.0, 1e9])  # was refused: "does not see every direction"
+    np.testing.assert_array_equal(found.labels_, MeanShift().fit(X).labels_)

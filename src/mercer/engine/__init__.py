@@ -7,7 +7,16 @@ from mercer.engine._sizes import as_float64, dense, n_columns, n_rows, pieces, t
 from mercer.engine.programs._coef import Coef, Dense, LowRank, SingleFeatures, Stacked, stack
 from mercer.engine.programs._expr import Const, Expr, Opaque, Unary, Var, cut, matern
 from mercer.engine.programs._jets import Jet, evaluate, profile_at
-from mercer.engine.programs._maps import Columns, LinearMap, Map, Maps, Matrix, Scales, apply_all
+from mercer.engine.programs._maps import (
+    Columns,
+    LinearMap,
+    Map,
+    Maps,
+    Matrix,
+    Scales,
+    apply_all,
+    column_rank,
+)
 from mercer.engine.programs._program import Block, Coordinates, Distance, Dot, Gap, Norm, Program
 from mercer.engine.sums._fields import Fields, by_row, total
 from mercer.engine.sums._fourier_features import FourierFeatures, NormalEquations, fourier_features
@@ -21,8 +30,8 @@ __all__ = [
     "Fields", "FourierFeatures", "Gap", "GramBlocks", "Jet", "LinearMap", "LowRank", "Map",
     "Maps", "Matrix", "NativeForms", "Norm", "NormalEquations", "Opaque", "PreparedSum",
     "Program", "Scales", "SingleFeatures", "SpectralForms", "Stacked", "Unary", "Var",
-    "apply_all", "as_float64", "by_row", "cut", "dense", "diagonal", "evaluate", "fields",
-    "fourier_features", "gram", "matern", "n_columns", "n_rows", "native_forms",
+    "apply_all", "as_float64", "by_row", "column_rank", "cut", "dense", "diagonal", "evaluate",
+    "fields", "fourier_features", "gram", "matern", "n_columns", "n_rows", "native_forms",
     "pairwise_derivative", "pieces", "prepare", "profile_at", "require_derivatives",
     "spectral_forms", "stack", "tile_dtype", "total",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ import numpy as np
 
 from mercer._array import Array, as_dense_points, instance, positive_int
 from mercer._random import as_generator
-from mercer.engine import Map
+from mercer.engine import Map, column_rank
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels._parameters import checked
 
@@ -301,7 +301,7 @@ class LinearImage(SpectralMeasure):
 
     def _density(self, w: Array) -> Array:
         A = self.point_map.pull(np.eye(self.inner.dim), self.dim)
-        if A.shape[0] != A.shape[1] or np.linalg.matrix_rank(A) < self.dim:
+        if A.shape[0] != A.shape[1] or column_rank(A) < self.dim:
             raise UnavailableError(
                 "the map is not invertible, so the spectral measure lies on a subspace and has no "
                 "density; sample it"

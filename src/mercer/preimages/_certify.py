@@ -9,7 +9,7 @@ import numpy as np
 from mercer import rigor
 from mercer._array import Array, check_flag
 from mercer._config import get_options, options
-from mercer.engine import Program, apply_all, dense, n_rows, pieces
+from mercer.engine import Program, apply_all, column_rank, dense, n_rows, pieces
 from mercer.exceptions import DerivativeError, InputError
 from mercer.preimages._driver import State, row_norms
 from mercer.preimages._objective import ElementSums, Nearest
@@ -185,7 +185,7 @@ def _is_onto(program: Program, dim: int) -> bool:
     if not program.maps:
         return True
     A = apply_all(program.maps, np.eye(dim)) if dim <= _WHOLE_MAP else np.zeros((dim, 1))
-    return bool(np.linalg.matrix_rank(A) == A.shape[1])
+    return column_rank(A.T) == A.shape[1]
 
 
 def _decided(

@@ -8,7 +8,7 @@ import pytest
 
 import mercer as mc
 from mercer.engine import Columns, Matrix, Scales
-from mercer.engine.programs._maps import apply_all, pull_all
+from mercer.engine.programs._maps import apply_all, column_rank, pull_all
 
 A = np.array([[1.0, -2.0, 0.5, 0.0], [0.0, 3.0, 1.0, -1.0]])
 MAPS = {
@@ -129,3 +129,12 @@ def test_points_that_fit():
 def test_columns_beyond_every_index_are_refused(index):
     with pytest.raises(mc.InputError, match="below 2"):
         Columns([index])
+
+
+def test_the_rank_does_not_depend_on_units(rng):
+    A = rng.normal(size=(3, 3))
+    singular = A * [1.0, 1.0, 0.0] + np.outer(A[:, 0], [0.0, 0.0, 2.0])
+    for units in ([1.0, 1.0, 1.0], [1e-9, 1.0, 1e9], [1e-150, 1.0, 1e140]):
+        assert column_rank(A * units) == 3
+        assert column_rank(singular * units) == 2
+    assert column_rank(np.zeros((2, 3))) == 0

@@ -104,6 +104,14 @@ def test_features_come_back(kernel, neighbors, rng):
     assert_allclose(points_of(Distances(neighbors), psi), Z, atol=1e-9)
 
 
+def test_maps_of_coordinates_in_very_different_units(rng):
+    A, units = np.array([[1.0, 2.0], [-1.0, 0.5]]), np.array([1e-10, 1e10])
+    kernel = mc.Gaussian(2.0).transform(mc.kernels.Matrix(A / units))
+    X, Z = rng.normal(size=(20, 2)) * units, rng.normal(size=(4, 2)) * units
+    psi = mc.Element(kernel, X, np.zeros((20, 4))) + mc.feature(kernel, Z)
+    assert_allclose(points_of(Distances(), psi) / units, Z / units, atol=1e-9)
+
+
 def test_global_scaling_is_the_formula_of_the_paper(rng):
     X, s = rng.normal(size=(12, 3)), 1.5
     kernel = mc.Gaussian(s)

@@ -212,6 +212,12 @@ def apply_all(maps: Maps, X: Any) -> Any:
     return X
 
 
+def column_rank(A: Array) -> int:
+    """The rank of a matrix, whatever the units of its columns: they get unit length first."""
+    length = np.linalg.norm(A, axis=0)
+    return int(np.linalg.matrix_rank(A / np.where(length > 0.0, length, 1.0)))
+
+
 def pull_all(maps: Maps, G: Array, in_dim: int) -> Array:
     """Pull a gradient back through all the maps, last to first."""
     dims = [in_dim]

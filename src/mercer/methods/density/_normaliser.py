@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 
 from mercer._array import Array
-from mercer.engine import Maps, Scales, profile_at
+from mercer.engine import Maps, Scales, column_rank, profile_at
 from mercer.exceptions import InputError, UnavailableError
 from mercer.kernels import Constant, Kernel, Product, Sum, Transformed
 from mercer.kernels._measures import GammaMixing, InverseGammaMixing, MixingMeasure, PointMass
@@ -103,7 +103,7 @@ def _metric(maps: Maps, dim: int) -> Array:
     A = np.eye(dim)
     for step in maps:
         A = step.apply(A)  # rows are the images of the coordinate vectors
-    rank = int(np.linalg.matrix_rank(A))
+    rank = column_rank(A.T)
     if rank < dim:
         raise InputError(
             f"the kernel's map keeps only {rank} of {dim} directions, so its integral is infinite; "

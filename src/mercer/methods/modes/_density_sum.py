@@ -23,6 +23,7 @@ from mercer.engine import (
     Program,
     Scales,
     apply_all,
+    column_rank,
     n_columns,
     prepare,
     total,
@@ -311,7 +312,7 @@ def _maps(element: Element) -> Maps:
     d = n_columns(element.points)
     for step in maps:
         square = isinstance(step, Matrix) and step.array.shape[0] == step.array.shape[1]
-        invertible = square and np.linalg.matrix_rank(step.array) == d  # type: ignore[attr-defined]
+        invertible = square and column_rank(step.array) == d  # type: ignore[attr-defined]
         if not isinstance(step, Scales) and not invertible:
             raise InputError(
                 f"the kernel does not see every direction of the data ({step!r}), so the density "

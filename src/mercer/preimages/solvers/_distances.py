@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer._array import Array, as_dense_points, positive, positive_int
 from mercer._threads import map_threads
-from mercer.engine import Expr, apply_all, pieces, profile_at
+from mercer.engine import Expr, apply_all, column_rank, pieces, profile_at
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.kernels._parameters import checked, optional
@@ -160,12 +160,13 @@ def _measured(kernel: Kernel, X: Array) -> tuple[Array, Array | None]:
     if not maps:
         return X, None
     seen, unit = apply_all(maps, X), apply_all(maps, np.eye(X.shape[1]))
-    if np.linalg.matrix_rank(unit) < X.shape[1]:
+    if column_rank(unit.T) < X.shape[1]:
         raise InputError(
             f"{kernel!r} does not see all coordinates, so no distance determines them; use a "
             "solver with a start, or coordinates that are fixed"
         )
-    return seen, np.linalg.pinv(unit)
+    length = np.linalg.norm(unit, axis=1, keepdims=True)  # columns may have different units
+    return seen, np.linalg.pinv(unit / length) / length.T
 
 
 def _nearest(psi: Element, count: int) -> tuple[Array, Array]:
