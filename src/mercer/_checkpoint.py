@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, is_sparse
-from mercer._chunks import Chunks
 from mercer._progress import is_interrupted
 from mercer._status import Status
 from mercer.exceptions import InputError
@@ -76,12 +75,17 @@ class Store:
         self.write(self.states, started)
         self._last = monotonic()
 
+    def forget(self, key: str) -> None:
+        with self._lock:
+            self.states.pop(key, None)
+
 
 class Place:
     """Where one computation keeps its state. `found` is that of an earlier run, or None."""
 
     def __init__(self, store: Store | None, key: str = "", found: State | None = None) -> None:
         self._store, self._key, self.found = store, key, found
+        self._started = monotonic()
 
     @property
     def is_kept(self) -> bool:
@@ -95,6 +99,11 @@ class Place:
         """
         if self._store is not None:
             self._store.keep(self._key, make, last)
+
+    def forget_if_short(self) -> None:
+        """Drop the state of a computation that took less than the time between two states."""
+        if self._store is not None and monotonic() - self._started < self._store.every:
+            self._store.forget(self._key)
 
 
 _store: ContextVar[Store | None] = ContextVar("checkpoint", default=None)
@@ -142,6 +151,8 @@ def _add(hashed: Any, value: Any) -> None:
         hashed.update(value.name.encode())
     elif hasattr(value, "__qualname__"):  # functions and classes
         hashed.update(f"{getattr(value, '__module__', '')}.{value.__qualname__}".encode())
+    elif isinstance(known := getattr(value, "fingerprint", None), str):
+        hashed.update(known.encode())
     elif (parts := _parts(value)) is not None:
         hashed.update(str(len(parts)).encode())
         for part in parts:
@@ -152,8 +163,6 @@ def _add(hashed: Any, value: Any) -> None:
 
 def _parts(value: Any) -> Any:
     """What determines a value besides its class; None if it has no parts."""
-    if isinstance(value, Chunks):  # one pass over the rows
-        return value.gathered(fingerprint)
     if is_sparse(value):
         return value.shape, value.data, value.indices, value.indptr
     if is_dataclass(value):

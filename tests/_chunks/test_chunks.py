@@ -1,12 +1,15 @@
 """Rows in pieces of one process; tests/dask runs the same on a cluster."""
 
 import sys
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 import mercer as mc
-from mercer._chunks import LocalChunks, _samples, sampled
+from mercer._checkpoint import checkpointed
+from mercer._chunks import LocalChunks, _local, _samples, sampled
 from mercer.exceptions import InputError, UnavailableError
 
 rng = np.random.default_rng(0)
@@ -161,3 +164,75 @@ def test_what_needs_all_rows_refuses_pieces():
             refused()
     with pytest.raises(InputError, match="must have 100 rows"):
         rows.zip(w[:50])
+
+
+# --- checkpoints ----------------------------------------------------------------------------------
+
+
+class Moments(NamedTuple):
+    count: int
+    mean: float
+
+
+@dataclass(frozen=True)
+class Parts:
+    array: np.ndarray
+    missing: np.ndarray | None
+    inner: dict
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.arange(3.0), 2.5, 7, (1.0, np.eye(2)), {"a": np.ones(2), "b": (3, 4.0)},
+        Moments(5, 0.1), Parts(np.ones(2), None, {"x": 1.0}),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_sums_come_back_from_their_state(value):
+    state = _local._state(4, value)
+    assert state["pieces"] == 4
+    for name, part in state.items():
+        assert name == "pieces" or isinstance(part, np.ndarray)
+    again = _local._restored(state, value)
+    assert type(again) is type(value) or isinstance(value, tuple)
+    assert repr(again) == repr(tuple(value) if isinstance(value, tuple) else value)
+
+
+def test_a_part_that_only_some_pieces_have():
+    state = _local._state(1, Parts(np.ones(2), np.zeros(1), {}))
+    again = _local._restored(state, Parts(np.ones(2), None, {}))
+    np.testing.assert_array_equal(again.missing, [0.0])
+
+
+def shifted(block, by):
+    return block + by
+
+
+def never(*_):
+    raise AssertionError("computed")
+
+
+def test_fingerprints_tell_what_rows_are_made_of(rng):
+    X, w = rng.normal(size=(40, 2)), np.ones(40)
+    rows = LocalChunks.of(X, 10)
+    same = LocalChunks.of(X.copy(), 10)
+    other = LocalChunks.of(X + np.eye(40, 2), 10)
+    assert rows.fingerprint == same.fingerprint
+    different = [
+        rows, other, LocalChunks.of(X, 20), rows.zip(w), rows.zip(2 * w), rows.concat(same),
+        rows.mapped(shifted, 1.0, tail=(2,)), rows.mapped(shifted, 2.0, tail=(2,)),
+        other.mapped(shifted, 1.0, tail=(2,)), rows.crossed(rows, shifted),
+        rows.crossed(other, shifted), rows.crossed(rows, shifted, half=True), rows.each(range(4)),
+    ]  # fmt: skip
+    assert len({one.fingerprint for one in different}) == len(different)
+    assert rows.mapped(shifted, 1.0).fingerprint == same.mapped(shifted, 1.0).fingerprint
+    assert rows.crossed(rows, never).fingerprint  # from its columns: nothing is computed
+
+
+def test_short_sums_leave_nothing_behind(tmp_path):
+    rows = LocalChunks.of(np.arange(40.0), 10)
+    with mc.io.checkpoint(tmp_path / "a", every=1e3):
+        place = checkpointed("other")
+        assert rows.total(np.sum) == 780.0
+        assert not place._store.states

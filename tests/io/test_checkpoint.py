@@ -80,6 +80,23 @@ FITS = {
         forms = mc.engine.native_forms(mc.Gaussian(1.5).program, X)
         out = list(forms(lambda some: U[some], len(U), U[:2].T))
     """,
+    "rows of a file": """
+        with mc.options(working_memory=0.02):
+            m = mc.KernelPCA(3, kernel=mc.Gaussian(1.0), n_landmarks=20, random_state=0)
+            m.fit(rows(4000))
+        out = [m.eigenvalues_, m.transform(np.eye(2))]
+    """,
+    "least squares of a file": """
+        with mc.options(working_memory=0.02):
+            X, y = rows(4000), mc.io.open_rows(path + ".npy", columns=[1])
+            m = mc.KernelRidge(mc.Gaussian(1.0), n_landmarks=20, random_state=0).fit(X, y)
+        out = [m.predict(np.eye(2))]
+    """,
+    "permutations of a file": """
+        with mc.options(working_memory=0.02):
+            s = mc.mmd_test(rows(2000), rows(2000), n_permutations=30, random_state=0)
+        out = [s.statistic, s.pvalue, s.null_statistics]
+    """,
 }
 _START = """
 import os, signal, sys
@@ -95,6 +112,11 @@ def watch(step):
         seen.append(step)
         if len(seen) == at:
             act()
+def rows(n):
+    X = rng.normal(size=(n, 2))
+    if not os.path.exists(path + ".npy"):
+        np.save(path + ".npy", X)
+    return mc.io.open_rows(path + ".npy")
 task, at, path = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 rng = np.random.default_rng(0)
 """

@@ -45,7 +45,7 @@ class Chunks(ABC):
     tail : tuple of int
         The shape of one row.
     dtype : dtype
-    columns : tuple of sequences
+    columns : tuple of lists
         Each has one entry per piece, from which a subclass gets the block.
     """
 
@@ -54,7 +54,7 @@ class Chunks(ABC):
     sizes: tuple[int, ...]
     tail: tuple[int, ...]
     dtype: Any
-    columns: tuple[Sequence[Any], ...]
+    columns: tuple[list[Any], ...]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -73,6 +73,11 @@ class Chunks(ABC):
         """The rows of each piece."""
         stops = np.cumsum([0, *self.sizes]).tolist()
         return [slice(a, b) for a, b in pairwise(stops)]
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """A hash of what determines the rows, for checkpoints."""
 
     @abstractmethod
     def mapped(
@@ -110,11 +115,11 @@ class Chunks(ABC):
         """Return the first column for the user: a lazy Dask array on a cluster, else an array."""
 
     @abstractmethod
-    def _column(self, array: Any, name: str) -> Sequence[Any]:
+    def _column(self, array: Any, name: str) -> list[Any]:
         """Return n rows (an array, a Dask collection, or chunks of this kind) cut like these."""
 
     @abstractmethod
-    def _constants(self, values: Sequence[Any]) -> Sequence[Any]:
+    def _constants(self, values: Sequence[Any]) -> list[Any]:
         """Return a column of one value per piece."""
 
     def zip(self, *others: Any, name: str = "y") -> Self:
@@ -161,7 +166,7 @@ class Chunks(ABC):
         """Return these pieces followed by those of `other`, which has as many columns."""
         if type(other) is not type(self):
             raise InputError(TWO_KINDS)
-        columns = tuple([*a, *b] for a, b in zip(self.columns, other.columns, strict=True))
+        columns = tuple(a + b for a, b in zip(self.columns, other.columns, strict=True))
         dtype = np.result_type(self.dtype, other.dtype)
         return replace(self, sizes=self.sizes + other.sizes, columns=columns, dtype=dtype)
 

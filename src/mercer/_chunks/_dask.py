@@ -17,6 +17,7 @@ import numpy as np
 from dask.delayed import Delayed, delayed
 
 from mercer._array import as_numbers
+from mercer._checkpoint import fingerprint
 from mercer._chunks._base import TWO_KINDS, Chunks, Function, added
 from mercer._config import get_options, options
 from mercer._frames import is_chunked
@@ -99,6 +100,10 @@ class DaskChunks(Chunks):
         ]
         return replace(self, tail=tail, dtype=np.dtype(dtype), columns=(column,))
 
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint(self.gathered(fingerprint))
+
     def total(
         self, function: Function, *arguments: Any, add: Function | None = None, task: str = "rows"
     ) -> Any:
@@ -121,7 +126,7 @@ class DaskChunks(Chunks):
     def _blocks(self) -> list[tuple[Any, ...]]:
         return list(zip(*self.columns, strict=True))
 
-    def _column(self, array: Any, name: str) -> Sequence[Any]:
+    def _column(self, array: Any, name: str) -> list[Any]:
         if is_chunked(array):
             given = array if isinstance(array, DaskChunks) else DaskChunks.of(array, name)
             if len(given) != len(self):
@@ -133,7 +138,7 @@ class DaskChunks(Chunks):
         self._check_count(array, name)
         return self._constants([array[rows] for rows in self.slices])
 
-    def _constants(self, values: Sequence[Any]) -> Sequence[Any]:
+    def _constants(self, values: Sequence[Any]) -> list[Any]:
         return [delayed(value, pure=False, traverse=False) for value in values]
 
 

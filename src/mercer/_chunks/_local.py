@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields, is_dataclass, replace
+from functools import cached_property, partial
+from itertools import count
+from operator import add as concatenate
 from typing import Any, Self
 
 import numpy as np
 
 from mercer._array import Array
+from mercer._checkpoint import checkpointed, fingerprint
 from mercer._chunks._base import TWO_KINDS, Chunks, Function, added
 from mercer._config import get_options
 from mercer._frames import is_chunked
@@ -17,6 +20,25 @@ from mercer._progress import tracked
 from mercer.exceptions import InputError
 
 _SHARE = 0.25  # of `working_memory` that one piece may take: functions make copies of it
+
+
+class Column(list[Callable[[], Any]]):
+    """Functions that read the blocks of a column.
+
+    `origin` is what determines the blocks: other columns and a function of theirs, or an array.
+    """
+
+    def __init__(self, readers: Iterable[Callable[[], Any]], *origin: Any) -> None:
+        super().__init__(readers)
+        self.origin = origin
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the origin, or of all blocks."""
+        return fingerprint(*self.origin or (fingerprint(read()) for read in self))
+
+    def __add__(self, other: Any) -> Column:  # type: ignore[override]
+        return Column([*self, *other], self, other)
 
 
 class LocalChunks(Chunks):
@@ -38,13 +60,18 @@ class LocalChunks(Chunks):
     ) -> LocalChunks:
         """Return pieces of these sizes; read(i) loads the block of piece i."""
         used = [i for i, size in enumerate(sizes) if size]
-        column = [partial(read, i) for i in used]
+        column = Column(partial(read, i) for i in used)
         return cls(tuple(sizes[i] for i in used), tail, np.dtype(dtype), (column,))
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint(self.sizes, self.columns)
 
     def mapped(
         self, function: Function, *arguments: Any, tail: tuple[int, ...] = (), dtype: Any = None
     ) -> Self:
-        column = [partial(self._call, i, function, arguments) for i in range(len(self.sizes))]
+        readers = (partial(self._call, i, function, arguments) for i in range(len(self.sizes)))
+        column = Column(readers, self.columns, function, arguments)
         return replace(self, tail=tail, dtype=np.dtype(dtype), columns=(column,))
 
     def crossed(
@@ -64,14 +91,29 @@ class LocalChunks(Chunks):
             mine, partners = self._blocks(i), range(i if half else 0, len(other.sizes))
             return _sum((function(*mine, *other._blocks(j), *arguments) for j in partners), add)
 
-        column = [partial(across, i) for i in range(len(self.sizes))]
+        readers = (partial(across, i) for i in range(len(self.sizes)))
+        column = Column(readers, self.columns, other.columns, function, arguments, half)
         return replace(self, tail=tail, dtype=np.dtype(dtype), columns=(column,))
 
     def total(
         self, function: Function, *arguments: Any, add: Function | None = None, task: str = "rows"
     ) -> Any:
-        pieces = tracked(range(len(self.sizes)), task)
-        return _sum((function(*self._blocks(i), *arguments) for i in pieces), add)
+        join, n_pieces = add or added, len(self.sizes)
+        if join is concatenate:  # a list of small results
+            parts = (function(*self._blocks(i), *arguments) for i in tracked(range(n_pieces), task))
+            return _sum(parts, add)
+        place = checkpointed(f"sum over {task}", self, function, arguments)
+        found: Any = place.found or {"pieces": 0}
+        out: Any = None
+        for i in tracked(range(int(found["pieces"]), n_pieces), task):
+            part = function(*self._blocks(i), *arguments)
+            if i and out is None:
+                out = _restored(found, part)
+            out = join(out, part) if i else part
+            if i + 1 < n_pieces:
+                place.keep(partial(_state, i + 1, out))
+        place.forget_if_short()
+        return out
 
     def collected(self) -> Array:
         out = np.empty(self.shape, dtype=self.dtype)
@@ -85,12 +127,13 @@ class LocalChunks(Chunks):
     def _call(self, i: int, function: Function, arguments: tuple[Any, ...]) -> Any:
         return function(*self._blocks(i), *arguments)
 
-    def _column(self, array: Any, name: str) -> Sequence[Any]:
+    def _column(self, array: Any, name: str) -> list[Any]:
         if is_chunked(array) and not isinstance(array, LocalChunks):
             raise InputError(TWO_KINDS)
         self._check_count(array, name)
         read = array._read if isinstance(array, LocalChunks) else array.__getitem__
-        return [partial(read, rows) for rows in self.slices]
+        origin = (array.columns,) if isinstance(array, LocalChunks) else ()
+        return Column((partial(read, rows) for rows in self.slices), *origin)
 
     def _read(self, rows: slice) -> Array:
         """Some rows of the first column, from the pieces that hold them."""
@@ -99,8 +142,8 @@ class LocalChunks(Chunks):
         parts = [column()[max(rows.start - s.start, 0) : rows.stop - s.start] for column, s in used]
         return np.concatenate(parts)
 
-    def _constants(self, values: Sequence[Any]) -> Sequence[Any]:
-        return [partial(_same, value) for value in values]
+    def _constants(self, values: Sequence[Any]) -> list[Any]:
+        return Column((partial(_same, value) for value in values), list(values))
 
 
 def _same(value: Any) -> Any:
@@ -113,3 +156,44 @@ def _sum(parts: Any, add: Function | None) -> Any:
     for part in parts:
         out = join(out, part)
     return out
+
+
+def _state(pieces: int, out: Any) -> dict[str, Any]:
+    """A sum over the first pieces, as numbers by name; None is left out."""
+    named = {f"part {i}": part for i, part in enumerate(_parts(out)) if part is not None}
+    return {"pieces": pieces} | {name: np.array(part) for name, part in named.items()}
+
+
+def _restored(found: dict[str, Any], like: Any) -> Any:
+    """The sum of a state, made like the result of one piece."""
+    return _like(like, (found.get(f"part {i}") for i in count()))
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """The numbers and arrays in tuples, dicts and dataclasses."""
+    inner = _inner(value)
+    for part in [value] if inner is None else inner.values():
+        yield from [part] if inner is None else _parts(part)
+
+
+def _like(value: Any, parts: Iterator[Any]) -> Any:
+    """The reverse of `_parts`, for a value like another one."""
+    inner = _inner(value)
+    if inner is None:
+        part = next(parts)
+        return type(value)(part) if isinstance(value, int | float) and part is not None else part
+    found = {key: _like(part, parts) for key, part in inner.items()}
+    if isinstance(value, dict):
+        return found
+    if is_dataclass(value):
+        return replace(value, **found)  # type: ignore[type-var]
+    return tuple(found.values())
+
+
+def _inner(value: Any) -> dict[Any, Any] | None:
+    """What a tuple, dict or dataclass holds; None for anything else."""
+    if isinstance(value, tuple):
+        return dict(enumerate(value))
+    if is_dataclass(value):
+        return {f.name: getattr(value, f.name) for f in fields(value)}
+    return value if isinstance(value, dict) else None
