@@ -63,6 +63,11 @@ FITS = {
             m = mc.SVC(kernel=mc.Gaussian(0.5), C=10.0).fit(X, y)
         out = [m.dual_coef_, m.decision_function(X)]
     """,
+    "Newton": """
+        X = rng.normal(size=(300, 2)); y = (X[:, 0] + rng.normal(size=300) > 0) + (X[:, 1] > 1)
+        m = mc.KernelLogisticRegression(C=100.0).fit(X, y)
+        out = [m.dual_coef_, m.predict_proba(X)]
+    """,
     "columns": """
         X = rng.normal(size=(300, 5)); X[:, 0] += X[:, 1]
         X[rng.random(X.shape) < 0.2] = np.nan

@@ -11,6 +11,7 @@ import numpy as np
 
 from mercer._array import Array, Points
 from mercer._certificate import FitCertificate, relative_gap
+from mercer._checkpoint import Place, checkpointed
 from mercer._progress import report
 from mercer._status import Status
 from mercer.kernels import Kernel
@@ -52,8 +53,10 @@ class NewtonProblem(ABC):
     ) -> MachineFit:
         """Solve the problem to a relative duality gap of `tol`, as `fit_support_vectors` does."""
         check_moderate(kernel, X)
-        state = self._state(kernel, X, self.start if start is None else start)
-        return minimised(state, tol=tol, max_iter=max_iter, time_limit=time_limit)
+        start = self.start if start is None else start
+        place = checkpointed("Newton", self, kernel, X.array, start, tol, max_iter)
+        state = self._state(kernel, X, start)
+        return _minimised(state, place, tol=tol, max_iter=max_iter, time_limit=time_limit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,10 +103,17 @@ class SmoothProblem(NewtonProblem):
         return _State(self, kernel, X, start)
 
 
-def minimised(state: NewtonState, *, tol: float, max_iter: int, time_limit: float) -> MachineFit:
+def _minimised(
+    state: NewtonState, place: Place, *, tol: float, max_iter: int, time_limit: float
+) -> MachineFit:
     """Newton steps until the relative duality gap is `tol`, or a limit is reached."""
     deadline, n_iter, dual, moves = monotonic() + time_limit, 0, -np.inf, True
+    if (earlier := place.found) is not None:
+        state.a, state.c, n_iter = earlier["a"], earlier["c"], earlier["n_iter"]
+        dual, moves = earlier["dual"], earlier["moves"]
     while True:
+        kept = {"a": state.a, "c": state.c, "n_iter": n_iter, "dual": dual, "moves": moves}
+        place.keep(kept.copy)
         primal, found = state.objectives()
         dual = max(dual, found)  # a lower bound holds wherever it was found
         gap = relative_gap(primal, dual)
@@ -115,6 +125,7 @@ def minimised(state: NewtonState, *, tol: float, max_iter: int, time_limit: floa
             status = Status.MAX_ITER
         elif report("Newton", n_iter, gap):
             status = Status.STOPPED
+            place.keep(kept.copy, last=True)
         else:
             moves = state.improve(primal, gap)
             n_iter += 1
