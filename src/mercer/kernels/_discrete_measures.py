@@ -87,7 +87,7 @@ class TableAtoms(Atoms):
 
 @dataclass(frozen=True)
 class ZetaAtoms(Atoms):
-    """c_0 = constant and c_l = l^-exponent: orders follow the zeta law."""
+    """c_0 = constant and c_l = l^-exponent: orders follow the zeta distribution."""
 
     constant: float
     exponent: float

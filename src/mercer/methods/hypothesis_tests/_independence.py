@@ -30,7 +30,7 @@ from mercer.methods.hypothesis_tests._hsic_low_rank import LowRank, factors
 from mercer.methods.hypothesis_tests._hsic_permutations import Effect, permutations
 from mercer.methods.hypothesis_tests._independence_in_pieces import hsic_test_in_pieces
 from mercer.methods.hypothesis_tests._kernel_grid import are_given, root_mean_squares
-from mercer.methods.hypothesis_tests._null_laws import hsic_tail
+from mercer.methods.hypothesis_tests._null_distributions import hsic_tail
 from mercer.methods.hypothesis_tests._quadratic_forms import mean_of_features
 from mercer.methods.hypothesis_tests._relabelling import CentredKernel
 from mercer.methods.hypothesis_tests._resampling import (
@@ -153,10 +153,10 @@ def hsic_test(
     if one_of(null, ("permutation", "spectral", "gamma"), "null") != "permutation":
         if len(pairs) > 1 or blocks is not None or dependence is not None:
             raise InputError(
-                f"null={null!r} is the law of a single pair of kernels without blocks and "
+                f"null={null!r} needs a single kernel for each variable, and neither blocks nor "
                 "dependence; give one, for instance kernel='median', or use null='permutation'"
             )
-        return _by_law(pairs[0], arrays, null, None if are_given(kernel) else seed)
+        return _by_formula(pairs[0], arrays, null, None if are_given(kernel) else seed)
     permuted = permuted_hsic(kernels[0], arrays[0], kernels[1], arrays[1], within)
     weights: Array | None = None
     if dependence is None:
@@ -189,7 +189,7 @@ def hsic_test(
     )
 
 
-def _by_law(
+def _by_formula(
     pair: tuple[Kernel, Kernel], arrays: list[Any], null: str, seed: int | None
 ) -> TestResult:
     """The test with one pair of kernels, with a null distribution by formula."""
