@@ -121,8 +121,11 @@ SECTIONS = {
 PACKAGES = (
     "kernels", "space", "preimages", "methods", "estimators", "linalg", "theory",
     "theory.duality", "theory.first_order", "theory.learning", "exceptions", "plot", "datasets",
-    "reports", "testing",
+    "reports", "testing", "io",
 )  # fmt: skip
+
+
+LINKED = set()  # names that have a page
 
 
 def list_public_names() -> str:
@@ -136,6 +139,7 @@ def list_public_names() -> str:
             if isinstance(value, types.ModuleType) or name.startswith("__") or id(value) in listed:
                 continue
             listed.add(id(value))
+            LINKED.add(name)
             tables[_section(value)].append(f"{package}.{name}".lstrip("."))
     return "\n".join(line for title, names in tables.items() for line in _table(title, names))
 
@@ -169,14 +173,23 @@ shutil.rmtree(HERE / "generated", ignore_errors=True)
 )
 
 
-def escape_bars(_app, _what, _name, _obj, _options, lines: list[str]) -> None:
-    """In docstrings |x - y| is a norm, never a reStructuredText substitution."""
+def mark_up(_app, _what, _name, _obj, _options, lines: list[str]) -> None:
+    """In docstrings |x - y| is a norm, and `name` is code, with a link if the name has a page."""
     in_example = False
     for i, line in enumerate(lines):
         in_example = line.lstrip().startswith(">>>") or (in_example and bool(line.strip()))
         if not in_example:
-            parts = re.split(r"(`+[^`]*`+)", line)  # leave `code` alone
-            lines[i] = "".join(p if p.startswith("`") else _escaped(p) for p in parts)
+            parts = re.split(r"((?::\w+:)?`+[^`]*`+_?)", line)
+            lines[i] = "".join(_marked_up(part) for part in parts)
+
+
+def _marked_up(part: str) -> str:
+    if "`" not in part:
+        return _escaped(part)
+    if not re.fullmatch(r"`[^`]*`", part):  # a role, a link or literal text
+        return part
+    name = part.strip("`")
+    return f":obj:`{name}`" if name.rpartition(".")[2] in LINKED else f"``{name}``"
 
 
 def _escaped(text: str) -> str:
@@ -196,5 +209,5 @@ def find_short_name(app, env, node, contnode):
 
 def setup(app) -> None:
     """Run after numpydoc, which listens to the same event."""
-    app.connect("autodoc-process-docstring", escape_bars, priority=900)
+    app.connect("autodoc-process-docstring", mark_up, priority=900)
     app.connect("missing-reference", find_short_name)

@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Status(Enum):
-    """Why a computation stopped. The value says it in a sentence, with what to do about it.
+    """Why a computation stopped; the value is a sentence with advice.
 
     Examples
     --------

@@ -16,7 +16,7 @@ class MercerError(Exception):
 
 
 class InputError(MercerError, ValueError):
-    """An argument is outside what the function is defined for."""
+    """An argument is not valid."""
 
 
 class DomainError(InputError):

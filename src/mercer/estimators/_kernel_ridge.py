@@ -58,7 +58,7 @@ _LOADED = 1e-12  # tolerance of the sums of a model from a file: as fine as tran
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
-    """Kernel ridge regression, good without tuning, with leave-one-out errors and intervals.
+    """Kernel ridge regression; kernel and penalty are chosen by leave-one-out errors by default.
 
     Minimises
 

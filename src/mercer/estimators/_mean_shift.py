@@ -52,7 +52,7 @@ from mercer.space._points import unique
 
 @dataclass(eq=False, repr=False)
 class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
-    """Mean shift clustering: rows that climb to the same mode of the density are one cluster.
+    """Mean shift clustering: rows that move uphill to the same mode of a density are one cluster.
 
     The density is f = sum_i w_i k(x_i, .), up to a constant. By default there is nothing to choose:
     `significant_modes` chooses the bandwidth, and in more than two columns the number of principal

@@ -15,7 +15,7 @@ from mercer.kernels._measures import SpectralMeasure
 
 
 class Atoms(SpectralMeasure):
-    """Mass c_|l| at the frequency 2 pi l / period, for every whole number l.
+    """Spectral measure on a circle: mass c_|l| at the frequency 2 pi l / period, l an integer.
 
     The spectral measure of k(x, y) = sum_l c_|l| exp(2 pi i l (x - y) / period). It has no density;
     `atoms` lists frequencies and masses.

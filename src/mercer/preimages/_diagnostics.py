@@ -117,7 +117,7 @@ def preimage_hessian(psi: Element, X: Any) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Surrogate:
-    """A quadratic q(x) = value + <gradient, x - at> + curvature |x - at|^2 / 2; see `surrogate`.
+    """Result of `surrogate`: q(x) = value + <gradient, x - at> + curvature |x - at|^2 / 2.
 
     Attributes
     ----------
@@ -208,7 +208,7 @@ def surrogate(psi: Element, at: Any) -> Surrogate:
 
 
 def is_majorised(psi: Element, at: Any, X: Any) -> Array:
-    """Whether the surrogate at one point lies above the objective at others, up to rounding.
+    """Check whether the surrogate at one point lies above the objective at others.
 
     It does everywhere if a_i >= 0 and the profile of a radial kernel is convex, which is why the
     fixed point then descends (majorise, minimise). It need not for negative a_i, for Epanechnikov

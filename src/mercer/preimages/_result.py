@@ -16,7 +16,7 @@ from mercer._words import number
 
 
 class Verdict(Enum):
-    """What is known about a point; see `Certificate`.
+    """Verdicts of a `Certificate`: what is known about a point.
 
     Examples
     --------

@@ -24,7 +24,7 @@ _AGAIN = 20  # roots that the proof may find before the one it confirms
 
 @dataclass(frozen=True, eq=False)
 class ConvergenceBandwidth:
-    """What is guaranteed about mean shift with a kernel on some points, and from which bandwidth.
+    """The bandwidth above which mean shift has a single mode, and what is guaranteed.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ from mercer.methods.modes._merging import merge_ends
 
 @dataclass(frozen=True, eq=False)
 class Modes(Framed):
-    """The modes that mean shift reached, and the mode of each start.
+    """The modes found by mean shift, and the mode of each start.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ def mean_shift(
     eigenvalues: bool | None = None,
     callback: Callback | None = None,
 ) -> Modes:
-    """Climb from every start to a mode of f = sum_i a_i k(x_i, .), a_i >= 0.
+    """Mean shift: move every start uphill to a mode of f = sum_i a_i k(x_i, .), a_i >= 0.
 
     Each step goes to the mean of the points with weights w_i = -2 a_i k'(|x_i - x|^2). With a
     convex profile, f never falls along a step. At a data point where the kernel has a cusp the step

@@ -46,7 +46,7 @@ class ChosenPoints:
 
 
 class Compressor(ABC):
-    """A method of `compress`: it chooses points; their coefficients are those of the projection.
+    """Base of the methods of `compress`, which choose points; coefficients are a projection.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class Compressor(ABC):
 @dataclass(frozen=True)
 @checked(max_iter=positive_int)
 class Greedy(Compressor):
-    """Points of the element, chosen greedily as `Pruning` does, and then moved to lower the error.
+    """Choose points of the element greedily, then move them to reduce the error.
 
     All points move together: |P_z psi|^2 is maximised over all points z at once, with coefficients
     eliminated (variable projection), by L-BFGS. The error is never above that of `Pruning`. With a
@@ -123,7 +123,7 @@ class Greedy(Compressor):
 @dataclass(frozen=True)
 @checked(pool=positive)
 class Pruning(Compressor):
-    """Points of the element itself, chosen forwards and then pruned backwards.
+    """Choose points of the element by forward selection and backward elimination.
 
     First, points are added one by one, each time the one that lowers the error most (orthogonal
     matching pursuit), until there are `pool` times as many as asked for (at least 16 more). Then
