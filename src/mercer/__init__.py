@@ -63,7 +63,7 @@ from mercer.space import Element, Subspace, covariance, feature, mean_embedding
 
 __version__ = "0.1.0"
 
-# imported when they are first asked for: estimators bring scikit-learn
+# imported when first used: estimators bring scikit-learn
 _LAZY = {
     "KernelDenoiser": "estimators",
     "KernelDensity": "estimators",

@@ -28,7 +28,7 @@ class SpaceError(InputError):
 
 
 class DerivativeError(MercerError, TypeError):
-    """A derivative was asked of a kernel that has none."""
+    """The kernel does not have this derivative."""
 
 
 class UnavailableError(MercerError, NotImplementedError):

@@ -190,7 +190,7 @@ def surrogate(psi: Element, at: Any) -> Surrogate:
     if program.kind not in ("radial", "dot") or program.maps:
         raise DerivativeError(
             f"the surrogate needs a profile of one distance or inner product, without a map, and "
-            f"{psi.kernel!r} is none; transform the points instead"
+            f"{psi.kernel!r} has none; transform the points instead"
         )
     state = _state(psi, at[None, :], 1)
     gradient, curvature = np.asarray(state.gradient[0]), float(state.stiffness[0])

@@ -102,7 +102,7 @@ def weyl_test(psi: Element, X: Any) -> WeylTest:
     if psi.kernel.program.kind not in ("radial", "dot"):
         raise DerivativeError(
             f"Weyl's inequalities need a profile of one distance or inner product, and "
-            f"{psi.kernel!r} is none; use certify"
+            f"{psi.kernel!r} has none; use certify"
         )
     return weyl_of_sums(psi.kernel.program, X, all_sums(psi, X))
 

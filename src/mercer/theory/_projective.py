@@ -83,7 +83,7 @@ def projective_conditions(kernel: Kernel, largest: float = 10.0) -> ProjectiveCo
     largest = positive_length(largest, "largest", limit=1e150)
     variables = kernel.program.variables
     if len(variables) != 1 or not isinstance(variables[0], Dot):
-        raise InputError(f"{kernel!r} is no profile of one inner product")
+        raise InputError(f"{kernel!r} is not a profile of one inner product")
     grid = np.unique([0.0, *np.geomspace(1e-8 * largest, largest, 200)])
     grid = np.union1d(grid, np.linspace(0.0, largest, 1001))
     values = _conditions(kernel, grid)

@@ -98,7 +98,7 @@ class ConvergenceBandwidth:
             return (
                 f"{text} the Hessian may be singular somewhere in the ball, but not at critical "
                 f"points, because the length scale exceeds the radius {self.radius:.6g} (Gaussian "
-                "only): there is one mode all the same."
+                "only): there is still only one mode."
             )
         return f"{text} it is not: there may be several modes, and each ascent is only monotone."
 

@@ -67,7 +67,7 @@ class Compressed:
 
     @property
     def ok(self) -> bool:
-        """Whether the result is what was asked for."""
+        """Whether the result is as requested."""
         return self.status.ok
 
     def __repr__(self) -> str:

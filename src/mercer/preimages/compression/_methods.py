@@ -26,7 +26,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What a method is asked for."""
+    """What to compress, and into how many points."""
 
     target: Target
     n_points: int
@@ -126,7 +126,7 @@ class Pruning(Compressor):
     """Choose points of the element by forward selection and backward elimination.
 
     First, points are added one by one, each time the one that lowers the error most (orthogonal
-    matching pursuit), until there are `pool` times as many as asked for (at least 16 more). Then
+    matching pursuit), until there are `pool` times as many as requested (at least 16 more). Then
     they are dropped one by one, each time the one without which the error grows least. If the
     result is worse than the points that were added first, those are used. If there are more than
     about 4,096 points (fewer for large batches), a random sample of that size is searched.

@@ -67,7 +67,7 @@ class Candidates(Solver):
             better = value < best
             best, index = np.where(better, value, best), np.where(better, at + rows.start, index)
         if np.isinf(best).any():
-            raise InputError("the objective is finite at no candidate; give others")
+            raise InputError("the objective is not finite at any candidate; give others")
         status = np.full(b, Status.CHOSEN, dtype=object)
         taken = _moved(problem, points[index])
         return SolverResult(taken, status, np.zeros(b, dtype=int), np.full(b, count))
