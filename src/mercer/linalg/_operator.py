@@ -21,9 +21,9 @@ class GramOperator:
     """A Gram matrix as a linear operator, weighted and centred.
 
     S = D^(1/2) (I - 1 w') K (I - w 1') D^(1/2), applied without being formed: K is the Gram matrix
-    of the points, D = diag(weights) and w = weights / sum. Without weights
-    D = I; without centring the projections are left out. Everything is computed in float64, and
-    products are as exact as `options(tolerance=...)` asks for: to rounding, by default.
+    of the points, D = diag(weights) and w = weights / sum. Without weights D = I; without centring
+    the projections are left out. Everything is computed in float64, and products are accurate to
+    `options(tolerance=...)`: to rounding, by default.
 
     Parameters
     ----------

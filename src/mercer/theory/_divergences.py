@@ -135,7 +135,7 @@ def integral_probability_metric(functions: Any, p: Any, q: Any) -> float:
     """max_f |E_P f - E_Q f| over finitely many functions.
 
     Over all indicators it is `total_variation`; over the unit ball of a kernel's space it is the
-    maximum mean discrepancy, the root of `mercer.mmd`; over functions with slopes of at most 1 it
+    maximum mean discrepancy, the root of `mmd`; over functions with slopes of at most 1 it
     is the Wasserstein distance (`scipy.stats.wasserstein_distance`).
 
     Parameters

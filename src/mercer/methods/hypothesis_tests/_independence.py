@@ -25,7 +25,7 @@ from mercer.kernels import Definiteness, Kernel
 from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._coco import leading_pair
 from mercer.methods.hypothesis_tests._hsic import centred_kernel, hsic
-from mercer.methods.hypothesis_tests._hsic_gathered import Gathered
+from mercer.methods.hypothesis_tests._hsic_full_rank import FullRank
 from mercer.methods.hypothesis_tests._hsic_low_rank import LowRank, factors
 from mercer.methods.hypothesis_tests._hsic_permutations import Effect, permutations
 from mercer.methods.hypothesis_tests._independence_in_pieces import hsic_test_in_pieces
@@ -236,7 +236,7 @@ def permuted_hsic(
     kernels_y: tuple[Kernel, ...],
     Y: Any,
     blocks: Blocks | None = None,
-) -> LowRank | Gathered:
+) -> LowRank | FullRank:
     """By low rank if that takes fewer operations per permutation, else with whole matrices."""
     per_pair = len(kernels_y) * (_LAID_OUT + _MULTIPLIED * len(kernels_x))
     most = isqrt(n_rows(X) * per_pair // 2)  # n columns^2 is what n^2 / 2 pairs take
@@ -244,11 +244,11 @@ def permuted_hsic(
     G = factors(kernels_y, Y, most, blocks) if F is not None else None
     if F is not None and G is not None:
         return LowRank(F, G)
-    return Gathered(kernels_x, X, kernels_y, Y, blocks)
+    return FullRank(kernels_x, X, kernels_y, Y, blocks)
 
 
 def _effect_and_witness(
-    permuted: LowRank | Gathered,
+    permuted: LowRank | FullRank,
     best: int,
     pair: tuple[Kernel, Kernel],
     arrays: list[Any],
@@ -264,7 +264,7 @@ def _effect_and_witness(
 
 
 def _witness(
-    permuted: LowRank | Gathered, best: int, pair: tuple[Kernel, Kernel], arrays: list[Any]
+    permuted: LowRank | FullRank, best: int, pair: tuple[Kernel, Kernel], arrays: list[Any]
 ) -> tuple[Element, Element] | None:
     """The functions with the largest covariance; None for kernels that are not definite."""
     if any(k.flags.definiteness is Definiteness.INDEFINITE for k in pair):

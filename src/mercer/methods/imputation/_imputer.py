@@ -41,7 +41,7 @@ class Imputer:
 
     Missing entries start at the means of their columns. Kernel ridge regressions then predict one
     group of columns after the other, in the rounds and the order in which they were fitted. So the
-    rows of the fit are completed just as they were there. `fit_imputer` makes one.
+    rows of the fit are completed just as they were there. `fit_imputer` returns one.
 
     Attributes
     ----------

@@ -24,8 +24,8 @@ from mercer.methods._rows import nearest, renumbered
 from mercer.methods.modes._ascent import Ascent, Ends
 from mercer.methods.modes._basins import is_proved_maximum
 from mercer.methods.modes._density_sum import DensitySum, is_held
-from mercer.methods.modes._leaving import SAME
 from mercer.methods.modes._merging import merge_ends
+from mercer.methods.modes._saddles import SAME
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,8 +123,8 @@ def mean_shift(
     ----------
     density : Element or Density
         One element with coefficients >= 0 and a kernel of one squared distance with a convex,
-        decreasing profile: every radial kernel of mercer but `Uniform`, whose mean shift is that of
-        `Epanechnikov`. Linear maps in the kernel must be invertible.
+        decreasing profile: all radial kernels of mercer except `Uniform`, whose mean shift is that
+        of `Epanechnikov`. Linear maps in the kernel must be invertible.
     start : array_like of shape (m, d), optional
         By default the points of the density, which then must be in memory; with `start` they may
         come in pieces (Dask).
