@@ -51,6 +51,8 @@ nb_execution_mode = "force"  # a cache would not notice that mercer changed
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_render_markdown_format = "myst"
+nb_code_prompt_show = "Show code"
+nb_code_prompt_hide = "Hide code"
 
 nitpicky = True  # a link to a name that has no page is a warning
 
@@ -87,7 +89,7 @@ SECTIONS = {
     "Cluster": ("estimators._mean_shift", "methods.modes"),
     "Segment images": ("methods.segmentation",),
     "Estimate densities": ("estimators._kernel_density", "methods.density"),
-    "Test: do samples differ, do variables depend, does a sample fit?": (
+    "Test hypotheses": (
         "methods.hypothesis_tests",
     ),
     "Regress": ("estimators._kernel_ridge", "estimators._support_vector_regressors"),
@@ -189,7 +191,8 @@ def _marked_up(part: str) -> str:
     if not re.fullmatch(r"`[^`]*`", part):  # a role, a link or literal text
         return part
     name = part.strip("`")
-    return f":obj:`{name}`" if name.rpartition(".")[2] in LINKED else f"``{name}``"
+    short = name.rpartition(".")[2] if name.startswith("mercer.") else name
+    return f":obj:`{name}`" if short in LINKED else f"``{name}``"
 
 
 def _escaped(text: str) -> str:
