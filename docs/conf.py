@@ -163,7 +163,7 @@ def _table(title: str, names: list[str]) -> list[str]:
     if not names:
         return []
     lines = [f"## {title}", "", "```{eval-rst}", ".. currentmodule:: mercer", ""]
-    lines += [".. autosummary::", "   :toctree: api", ""]
+    lines += [".. autosummary::", "   :toctree: api", "   :nosignatures:", ""]
     return lines + [f"   {name}" for name in sorted(names, key=str.lower)] + ["```", ""]
 
 
