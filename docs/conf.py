@@ -51,6 +51,8 @@ nb_execution_mode = "force"  # a cache would not notice that mercer changed
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_render_markdown_format = "myst"
+nb_code_prompt_show = "Show code"
+nb_code_prompt_hide = "Hide code"
 
 nitpicky = True  # a link to a name that has no page is a warning
 
@@ -87,7 +89,7 @@ SECTIONS = {
     "Cluster": ("estimators._mean_shift", "methods.modes"),
     "Segment images": ("methods.segmentation",),
     "Estimate densities": ("estimators._kernel_density", "methods.density"),
-    "Test: do samples differ, do variables depend, does a sample fit?": (
+    "Test hypotheses": (
         "methods.hypothesis_tests",
     ),
     "Regress": ("estimators._kernel_ridge", "estimators._support_vector_regressors"),
@@ -121,8 +123,11 @@ SECTIONS = {
 PACKAGES = (
     "kernels", "space", "preimages", "methods", "estimators", "linalg", "theory",
     "theory.duality", "theory.first_order", "theory.learning", "exceptions", "plot", "datasets",
-    "reports", "testing",
+    "reports", "testing", "io",
 )  # fmt: skip
+
+
+LINKED = set()  # names that have a page
 
 
 def list_public_names() -> str:
@@ -136,6 +141,7 @@ def list_public_names() -> str:
             if isinstance(value, types.ModuleType) or name.startswith("__") or id(value) in listed:
                 continue
             listed.add(id(value))
+            LINKED.add(name)
             tables[_section(value)].append(f"{package}.{name}".lstrip("."))
     return "\n".join(line for title, names in tables.items() for line in _table(title, names))
 
@@ -157,7 +163,7 @@ def _table(title: str, names: list[str]) -> list[str]:
     if not names:
         return []
     lines = [f"## {title}", "", "```{eval-rst}", ".. currentmodule:: mercer", ""]
-    lines += [".. autosummary::", "   :toctree: api", ""]
+    lines += [".. autosummary::", "   :toctree: api", "   :nosignatures:", ""]
     return lines + [f"   {name}" for name in sorted(names, key=str.lower)] + ["```", ""]
 
 
@@ -169,14 +175,24 @@ shutil.rmtree(HERE / "generated", ignore_errors=True)
 )
 
 
-def escape_bars(_app, _what, _name, _obj, _options, lines: list[str]) -> None:
-    """In docstrings |x - y| is a norm, never a reStructuredText substitution."""
+def mark_up(_app, _what, _name, _obj, _options, lines: list[str]) -> None:
+    """In docstrings |x - y| is a norm, and `name` is code, with a link if the name has a page."""
     in_example = False
     for i, line in enumerate(lines):
         in_example = line.lstrip().startswith(">>>") or (in_example and bool(line.strip()))
         if not in_example:
-            parts = re.split(r"(`+[^`]*`+)", line)  # leave `code` alone
-            lines[i] = "".join(p if p.startswith("`") else _escaped(p) for p in parts)
+            parts = re.split(r"((?::\w+:)?`+[^`]*`+_?)", line)
+            lines[i] = "".join(_marked_up(part) for part in parts)
+
+
+def _marked_up(part: str) -> str:
+    if "`" not in part:
+        return _escaped(part)
+    if not re.fullmatch(r"`[^`]*`", part):  # a role, a link or literal text
+        return part
+    name = part.strip("`")
+    short = name.rpartition(".")[2] if name.startswith("mercer.") else name
+    return f":obj:`{name}`" if short in LINKED else f"``{name}``"
 
 
 def _escaped(text: str) -> str:
@@ -196,5 +212,5 @@ def find_short_name(app, env, node, contnode):
 
 def setup(app) -> None:
     """Run after numpydoc, which listens to the same event."""
-    app.connect("autodoc-process-docstring", escape_bars, priority=900)
+    app.connect("autodoc-process-docstring", mark_up, priority=900)
     app.connect("missing-reference", find_short_name)

@@ -316,18 +316,18 @@ def certified(seed: int = 0) -> str:
 
 def contact_sheet(panels: dict[str, Panel], output: Path) -> None:
     """Panels side by side; a line of images for each row, ours in blue."""
-    side, left, right, top = 0.95, 2.2, 0.65, 0.5  # inches
+    side, left, right, top = 0.55, 1.85, 0.5, 0.4  # inches
     wide, high = left + len(SHOWN) * side + right, max(len(rows) for rows in panels.values())
     size = np.array([len(panels) * wide, top + high * side + 0.1])
     fig = plt.figure(figsize=tuple(size), facecolor="white")
     for p, (title, rows) in enumerate(panels.items()):
         middle = p * wide + left + 0.5 * len(SHOWN) * side
-        fig.text(*((middle, size[1] - 0.35) / size), title, ha="center", size=14, weight="bold")
+        fig.text(*((middle, size[1] - 0.3) / size), title, ha="center", size=13, weight="bold")
         for r, (group, name, images, error) in enumerate(rows):
             x, y = p * wide + left, size[1] - top - (r + 1) * side
             whose = {"": "", "mercer": "mercer\n"}.get(group, "scikit-learn\n")
             colour = "#0072B2" if group == "mercer" else "black"
-            style = {"va": "center", "color": colour, "size": 11}
+            style = {"va": "center", "color": colour, "size": 9.5}
             text = whose + name.replace(", mercer", ", untuned")
             fig.text(*((x - 0.12, y + 0.46 * side) / size), text, ha="right", **style)
             fig.text(*((x + len(SHOWN) * side + 0.04, y + 0.46 * side) / size), error, **style)
@@ -339,7 +339,7 @@ def contact_sheet(panels: dict[str, Panel], output: Path) -> None:
                 ax.set(xticks=[], yticks=[])
                 ax.spines[:].set(color=colour if group == "mercer" else "0.8")
     output.parent.mkdir(exist_ok=True)
-    fig.savefig(output, dpi=100)
+    fig.savefig(output, dpi=130)
     plt.close(fig)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tools import spec
 
-LINE = "{{ title = 'law', law = '$1 = 1$', source = 'here', public = {public} }}"
+LINE = "{{ title = 'identity', statement = '$1 = 1$', source = 'here', public = {public} }}"
 
 
 def test_table_has_no_problems():
@@ -78,22 +78,24 @@ def test_part_built_ids_say_what_is_missing(tmp_path, theorems):
     line = LINE.format(public=["Gaussian"]).replace("}", ", missing = 'the rest' }")
     entries = spec.load(table(tmp_path, {"A2": line}, {"A2", "J1b"}), theorems)
     assert "*Still missing:* the rest" in spec.render(entries)
-    assert "1 built in part" in spec.render(entries)
+    assert "1 in part" in spec.render(entries)
 
 
 def test_an_id_needs_a_formula_and_a_source(tmp_path, theorems):
     line = LINE.format(public=["Gaussian"]).replace("'$1 = 1$'", "''").replace("'here'", "''")
     path = table(tmp_path, {"A2": line}, {"A2", "J1b"})
     found = spec.problems(path, theorems)
-    assert found[:2] == ["A2: the law is empty", "A2: the source is empty"]
+    assert found[:2] == ["A2: the statement is empty", "A2: the source is empty"]
 
 
 def test_every_id_has_a_section_with_its_formula():
     page = spec.PAGE.read_text(encoding="utf-8")
     for entry in spec.load().values():
-        assert f"### {entry.id}\n" in page
-        assert entry.law in page
-        assert "$" in entry.law or entry.id[0] in "NX", entry.id  # an experiment may be all words
+        assert f"### {entry.id}: {entry.title}\n" in page
+        assert entry.statement in page
+        assert "$" in entry.statement or entry.id[0] in "NX", (
+            entry.id
+        )  # experiments have no formula
 
 
 def test_private_names_do_not_count():

@@ -1,7 +1,7 @@
-"""Kernel methods you can come back from.
+"""Kernel methods: denoising, imputation, outliers, clusters, tests, regression, classification.
 
 Every kernel method yields an element psi = sum_i a_i k(x_i, .) of a reproducing kernel Hilbert
-space. Here it is an object: evaluate it, combine it, measure it, and bring it back to data space.
+space. Here it is an object: evaluate it, combine it with others, and map it back to data space.
 """
 
 from importlib import import_module as _import_module
@@ -63,7 +63,7 @@ from mercer.space import Element, Subspace, covariance, feature, mean_embedding
 
 __version__ = "0.1.0"
 
-# imported when they are first asked for: estimators bring scikit-learn
+# imported when first used: estimators bring scikit-learn
 _LAZY = {
     "KernelDenoiser": "estimators",
     "KernelDensity": "estimators",

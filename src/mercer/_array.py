@@ -291,7 +291,7 @@ def instance(value: Any, kind: type[Any], name: str) -> Any:
         raise InputError(f"{name} must be {expected}, got {type(value).__name__}")
     if is_tensor(getattr(value, "points", None)):
         raise InputError(
-            f"{name} is on tensors, and this function computes in NumPy; make it anew from "
+            f"{name} is on tensors, and this function computes in NumPy; create it again from "
             "points.detach().cpu().numpy() and coef.detach().cpu().numpy()"
         )
     return value

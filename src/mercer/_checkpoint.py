@@ -51,7 +51,7 @@ class Store:
                 raise InputError(
                     f"{self.name} holds the checkpoint of another computation: its data, "
                     "parameters, random numbers or version of mercer differ. Delete it to start "
-                    "anew, or name another file; give random_state a number to be able to go on"
+                    "again, or name another file; to resume later, give random_state a number"
                 )
             self.begun.append(key)
             return key, self.states.get(key)

@@ -61,7 +61,7 @@ _current: ContextVar[Options] = ContextVar("mercer_options", default=Options())
 
 
 def get_options() -> Options:
-    """Return the options in force here.
+    """Return the current options.
 
     Examples
     --------

@@ -143,7 +143,7 @@ def tracked(items: Sequence[T], task: str) -> Iterator[T]:
 def progress_bar(label: str, *, keep: bool = True) -> Iterator[None]:
     """Show the steps of what runs in this context; `keep` leaves the time it took on the screen.
 
-    A bar inside another one shows nothing of its own.
+    A bar inside another one shows nothing.
     """
     if any(isinstance(watcher, _Bar) for watcher in _watchers.get()) or sys.stderr is None:
         yield
@@ -160,7 +160,7 @@ def progress_bar(label: str, *, keep: bool = True) -> Iterator[None]:
 
 
 class _Bar:
-    """One line of text with the latest step, drawn by a thread of its own.
+    """One line of text with the latest step, drawn by a separate thread.
 
     So the clock keeps running during a long call that reports nothing, and a step costs only an
     assignment. Inside a loop of known length, the line starts with its progress.

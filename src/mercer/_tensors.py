@@ -268,7 +268,7 @@ def _host_function() -> Any:
         def backward(ctx: Any, g: Any) -> Any:
             arrays, needed = ctx.saved_tensors, ctx.needs_input_grad[3:]
             if torch.is_grad_enabled():  # the derivative of this derivative is wanted
-                # one tensor may come twice, and each has a derivative of its own
+                # one tensor may come twice, and each has its own derivative
                 views = [a.view_as(a) for a in arrays]
                 wanted = [a for a, need in zip(views, needed, strict=True) if need]
                 found = iter(

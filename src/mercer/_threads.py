@@ -49,7 +49,7 @@ def available_cores() -> int:
 
 
 def thread_count() -> int:
-    """Threads for the next call: `n_jobs` of the options in force, negative counting from all."""
+    """Threads for the next call: `n_jobs` of the current options, negative counting from all."""
     jobs = get_options().n_jobs
     cores = available_cores()
     if jobs is None:
@@ -107,7 +107,7 @@ def stop_if_interrupted() -> None:
 def interruptible(function: Callable[..., R], matrix: Any, *arguments: Any) -> R:
     """`function(matrix, *arguments)`, for a function that releases the interpreter lock.
 
-    If the matrix is large, the function runs in a thread of its own, so that the main thread
+    If the matrix is large, the function runs in its own thread, so that the main thread
     can handle signals meanwhile. After an interrupt that thread keeps computing until the function
     ends, with arrays that nothing else uses, and its result is dropped.
     """

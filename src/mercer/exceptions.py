@@ -16,7 +16,7 @@ class MercerError(Exception):
 
 
 class InputError(MercerError, ValueError):
-    """An argument is outside what the function is defined for."""
+    """An argument is not valid."""
 
 
 class DomainError(InputError):
@@ -28,7 +28,7 @@ class SpaceError(InputError):
 
 
 class DerivativeError(MercerError, TypeError):
-    """A derivative was asked of a kernel that has none."""
+    """The kernel does not have this derivative."""
 
 
 class UnavailableError(MercerError, NotImplementedError):

@@ -9,7 +9,7 @@ from scipy.stats import chi2, gamma
 
 import mercer as mc
 from mercer.methods import coco, coco_witness, hsic, hsic_test, mmd, weighted_chi_square_tail
-from mercer.methods.hypothesis_tests._null_laws import hsic_tail
+from mercer.methods.hypothesis_tests._null_distributions import hsic_tail
 
 KERNELS = [(mc.Gaussian(1.0), mc.Laplace(0.7)), (mc.Linear(), mc.Polynomial(2, 1.0, 1.0))]
 

@@ -2,9 +2,9 @@
 Which cluster would a new point join?
 =====================================
 
-Every point of the plane moves uphill to some mode. Points with the same mode form a basin of
-attraction, which is where new rows would get that label. :func:`mercer.plot.plot_basins` starts
-mean shift at every pixel.
+Mean shift moves every point of the plane uphill to a mode. Points with the same mode form its
+basin of attraction: new rows there get its label. :func:`mercer.plot.plot_basins` starts mean shift
+at every pixel.
 """
 
 from sklearn.datasets import load_iris

@@ -3,7 +3,7 @@ Clusters and their modes
 ========================
 
 Mean shift moves each flower uphill on an estimate of the density; flowers that reach the same mode
-form a cluster. No number of clusters is given: the bandwidth decides.
+form a cluster. The number of clusters follows from the bandwidth.
 :func:`mercer.plot.plot_modes` draws points in the colour of their mode, and the contours of the
 density.
 """

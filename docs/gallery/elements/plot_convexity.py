@@ -1,6 +1,6 @@
 """
-Where Newton's method is safe
-=============================
+Where the objective of a pre-image is convex
+============================================
 
 The witness of two samples has coefficients of both signs, so the objective of its pre-image has
 minima, maxima and saddles. Inside the shaded regions its Hessian is positive definite: Newton's

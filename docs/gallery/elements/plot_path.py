@@ -1,10 +1,10 @@
 """
-From points to the nearest mode
-===============================
+Paths of pre-image searches
+===========================
 
 The mean of the features of all data is an element, and searches for its pre-image end at modes of
 the density. Searches start at four points, and :func:`mercer.plot.plot_path` draws their paths over
-the objective. Each path runs quickly to the ring that the data come from, then slowly along it.
+the objective. Each path goes quickly to the ring of the data, then slowly along it.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """
-A step of mean shift is the minimum of a parabola
-=================================================
+The surrogate of a fixed-point step
+===================================
 
 Each step of mean shift, and of the fixed point for pre-images, minimises a parabola that touches
 the objective. If all coefficients are positive the parabola lies above the objective, so no step

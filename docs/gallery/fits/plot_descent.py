@@ -1,6 +1,6 @@
 """
-Gradient descent and its guarantee
-==================================
+Gradient descent and its bound
+==============================
 
 Least squares on the diabetes data by gradient descent. Theory bounds how fast the error falls for
 every function with this smoothness; :func:`mercer.plot.plot_descent` draws the run below

@@ -1,10 +1,10 @@
 """
-How far is a fit from the best one?
-===================================
+The duality gap during a fit
+============================
 
-Every fitted machine has a certificate with a duality gap: its objective is at most that far above
-the smallest possible one. With ``max_iter=1`` and ``warm_start=True`` a fit goes on one round at a
-time, and :func:`mercer.plot.plot_gap` draws the gap after each.
+The certificate of a fit has a duality gap: the objective is at most that far above the minimum.
+With ``max_iter=1`` and ``warm_start=True`` each call of ``fit`` does one more round of the solver,
+and :func:`mercer.plot.plot_gap` draws the gap after each.
 """
 
 import warnings

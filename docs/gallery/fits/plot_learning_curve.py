@@ -1,11 +1,10 @@
 """
-Risks and their bound
-=====================
+Risks and a bound on them
+=========================
 
-How much worse can new rows be than the fitted ones? :func:`mercer.theory.bound` answers before any
-new row is seen. Here the risk on new rows is measured on 20 samples of each size, and
-:func:`mercer.plot.plot_learning_curve` draws it below the bound, which holds for all distributions
-and so is far above this one.
+:func:`mercer.theory.bound` bounds the risk on new rows from the training rows alone. Here that risk
+is measured on 20 samples of each size, and :func:`mercer.plot.plot_learning_curve` draws it below
+the bound, which is far above it because it holds for all distributions.
 """
 
 import numpy as np

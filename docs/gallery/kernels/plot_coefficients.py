@@ -1,5 +1,5 @@
 """
-What a principal component is made of
+Coefficients of a principal component
 =====================================
 
 A direction of kernel PCA is a weighted sum of features of the data.

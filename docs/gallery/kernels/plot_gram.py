@@ -2,9 +2,8 @@
 Similarity of words
 ===================
 
-A kernel on strings counts common pairs of letters, and no word needs to become a vector.
-:func:`mercer.plot.plot_gram` shows the matrix of all similarities and its eigenvalues: how many
-directions the words span.
+A string kernel counts common pairs of letters. :func:`mercer.plot.plot_gram` shows the matrix of
+all similarities and its eigenvalues.
 """
 
 import mercer as mc

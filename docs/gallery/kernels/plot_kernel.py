@@ -1,10 +1,10 @@
 """
-A kernel at a glance
-====================
+A kernel, its spectrum and its functions
+========================================
 
 A yearly season that slowly changes its shape: :func:`mercer.plot.plot_kernel` draws the kernel, its
-spectrum, and random functions with this covariance. They show what a model with this kernel assumes
-before it has seen data.
+spectrum, and random functions with this covariance, which show what a model with this kernel
+assumes.
 """
 
 import numpy as np

@@ -4,7 +4,7 @@ The weights of mean shift
 
 In each step of mean shift a flower moves to a weighted mean of all flowers.
 :func:`mercer.plot.plot_weights` draws these weights, a row for each flower. Rows are sorted by
-species: the first is on its own, while the other two share weights.
+species: the first is separate, and the other two share weights.
 """
 
 from sklearn.datasets import load_iris

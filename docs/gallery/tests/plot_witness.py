@@ -2,9 +2,9 @@
 Where do two groups differ?
 ===========================
 
-A test says that benign and malignant tumours differ; the witness says where. It is large where the
+Benign and malignant tumours differ; the witness shows where. It is large where the
 first sample outweighs the second: :func:`mercer.plot.plot_witness` draws it for one column as a
-curve, for two as shades.
+curve, for two in colours.
 """
 
 import matplotlib.pyplot as plt

@@ -55,7 +55,7 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Noisy points near a curve in the plane, and the points without noise.
+    """Noisy points near a curve in the plane, and the clean points.
 
     Attributes
     ----------

@@ -41,7 +41,7 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
 
     `fit` finds the principal subspace of the noisy rows, the level of their noise, and how much a
     change can be trusted. `transform` returns y + trust (D(y) - y): D projects the feature of y on
-    the subspace, shrinks its coordinates by a spectral filter, and goes back to the data. Rows that
+    the subspace, shrinks its coordinates by a spectral filter, and maps back to the data. Rows that
     were fitted are denoised as if they had been left out, so `fit_transform` and `transform` agree.
     The function behind it is `mercer.methods.fit_denoiser`.
 
@@ -60,7 +60,7 @@ class KernelDenoiser(OneToOneFeatureMixin, FloatTransformerMixin, SubspaceEstima
         `Truncation` if `n_components` is given and `Tikhonov` otherwise.
     noise : float or "auto"
         The standard deviation of the noise in the rows. It sets the trust, and the strength of a
-        filter that was given none. With `scale_columns="std"` it is in units of the columns'
+        filter without one. With `scale_columns="std"` it is in units of the columns'
         standard deviations. "auto" estimates it if the training rows allow that (`noise_level`):
         images, or many columns that a few factors explain. Otherwise, as in most tables, nothing is
         changed, and a warning asks for the noise. Fit to rows that are as noisy as those to be

@@ -78,7 +78,7 @@ class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, FloatTransformerMixin, Ke
 
 @dataclass(eq=False, repr=False)
 class Nystroem(_KernelFeatures):
-    """Features z(x) with z(x)'z(y) ~ k(x, y), from landmarks Z among the training points.
+    """Nystrom features z(x) with z(x)'z(y) ~ k(x, y), from landmarks among the training points.
 
     z(x) = T^-1 k(Z, x) with k(Z, Z) = T T': the coordinates of k(x, .) projected on the span of the
     landmarks. The error k(x, x) - |z(x)|^2 is never negative, and zero at landmarks. A linear model
@@ -195,7 +195,7 @@ class Nystroem(_KernelFeatures):
 
 @dataclass(eq=False, repr=False)
 class RandomFeatures(_KernelFeatures):
-    """Features z(x) with E z(x)'z(y) = k(x, y), from random frequencies of the kernel.
+    """Random Fourier features z(x) with E z(x)'z(y) = k(x, y).
 
     z(x) = sqrt(k(0) / m) (cos <w_1, x>, ..., cos <w_m, x>, sin <w_1, x>, ..., sin <w_m, x>) with
     w_j drawn from the spectral measure of the kernel. The error falls like m^(-1/2) for any

@@ -38,7 +38,7 @@ class KernelLogisticRegression(Classifier):
         > 0: the weight of the losses. The default 1 is that of scikit-learn's LogisticRegression.
     max_iter : int
         The largest number of Newton steps; the default 100 is not reached unless C is huge.
-    warm_start : bool
+    warm_start : bool, default=False
         Whether `fit` continues from the last fit, as in `SVC`.
 
     Attributes

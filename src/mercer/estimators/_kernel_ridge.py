@@ -58,7 +58,7 @@ _LOADED = 1e-12  # tolerance of the sums of a model from a file: as fine as tran
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
-    """Kernel ridge regression, good without tuning, with leave-one-out errors and intervals.
+    """Kernel ridge regression; kernel and penalty are chosen by leave-one-out errors by default.
 
     Minimises
 
@@ -84,8 +84,8 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
     max_norm : float, optional
         Instead of a penalty: minimise the errors over all f with |f| <= max_norm. `penalty_` is
         then the penalty with the same solution.
-    fit_intercept : bool
-        Whether there is an intercept c, which is not penalised; by default there is.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept c, which is not penalised.
     gamma : float, optional
         For kernels given by name, as in scikit-learn.
     scale_columns : {"auto", "std", "none"}

@@ -45,23 +45,23 @@ class KernelSGD(RowsEstimator):
     Parameters
     ----------
     kernel, gamma, scale_columns, n_jobs, verbose
-        As in `SVC`; "auto" is chosen from the first batch. There are no precomputed kernels.
+        As in `SVC`; "auto" is chosen from the first batch. "precomputed" is not supported.
     loss : str or a convex loss of `mercer.methods`
         The default "hinge" and the others of `KernelMachine`.
     step_size : float, optional
         By default 1 / (M k): k is the largest k(x, x) of the first batch, M the Lipschitz constant
         of the derivative of the loss. If there is no M, it is 1 / k for labels, and the standard
         deviation of the first targets over k for regression.
-    average : bool
-        Whether the result is the average (the default) or the last f.
+    average : bool, default=True
+        Whether the result is the average or the last f.
     max_iter : int
         Passes over the rows in `fit`, 10 by default. `partial_fit` makes one.
     budget : int, optional
         The largest number of points of f. Whenever f has half as many more, and at the end of each
         batch, points are dropped, and f is projected on those that remain. By default there is no
         limit.
-    shuffle : bool
-        Whether each pass takes the rows in random order; by default it does.
+    shuffle : bool, default=True
+        Whether each pass takes the rows in random order.
     random_state : int, Generator, RandomState or None
 
     Attributes

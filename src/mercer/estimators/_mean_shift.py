@@ -52,30 +52,29 @@ from mercer.space._points import unique
 
 @dataclass(eq=False, repr=False)
 class MeanShift(ClusterMixin, KernelEstimator):  # type: ignore[misc]
-    """Mean shift clustering: rows that climb to the same mode of the density are one cluster.
+    """Mean shift clustering: rows that move uphill to the same mode of a density are one cluster.
 
-    The density is f = sum_i w_i k(x_i, .), up to a constant. By default there is nothing to choose:
+    The density is f = sum_i w_i k(x_i, .), up to a constant. By default
     `significant_modes` chooses the bandwidth, and in more than two columns the number of principal
     components, and merges modes that are not significant into others. If only one is left, the data
     show no clusters, and `significant_.message` says so. With a kernel or bandwidth of your own,
-    this is classical mean shift: `mean_shift` climbs from every row, or from `seeds`, and every
-    mode is a cluster.
+    this is classical mean shift, `mean_shift` from every row or from `seeds`, and every mode is a
+    cluster.
 
     Parameters
     ----------
     kernel : Kernel or {"auto", "gaussian", "epanechnikov", "flat", "exponential"}
         Any kernel of one squared distance with a convex profile. "auto" is the Gaussian, for which
-        modes can be tested quickly. "flat" is scikit-learn's mean shift, which climbs the density
-        of "epanechnikov".
+        modes can be tested quickly. "flat" is scikit-learn's mean shift, which maximises the
+        density of "epanechnikov".
     bandwidth : float, {"auto", "silverman", "scott", "modes", "likelihood", "stable"}
         A number h > 0 or a rule to choose it. h is the `length_scale` of kernels that have one, and
         the radius of windows; other kernels are taken at x / h. "auto" leaves a kernel object as it
-        is; for a kernel given by name it is that of `significant_modes`, which finds clusters
-        without splitting what may be one. With a kernel other than the Gaussian, `seeds`,
-        `bin_seeding` or `blurring`, only the bandwidth (that of the same standard deviation) and
-        the components are taken from there, and no mode is tested. "stable" is the middle of the
-        range of bandwidths over which the number of modes stays the same (`scale_space`). For the
-        others see `density_scale`; they are rules for densities and know nothing about clusters.
+        is; for a kernel given by name it is that of `significant_modes`. With a kernel other than
+        the Gaussian, `seeds`, `bin_seeding` or `blurring`, only the bandwidth (that of the same
+        standard deviation) and the components are taken from there, and no mode is tested. "stable"
+        is the middle of the range of bandwidths over which the number of modes stays the same
+        (`scale_space`). The others are rules for densities, see `density_scale`.
     seeds : array_like of shape (m, d), optional
         Starting points, instead of every row (scikit-learn's name; `start` elsewhere in mercer).
     scale_columns : {"auto", "none", "std"}

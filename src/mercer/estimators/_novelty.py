@@ -34,7 +34,7 @@ class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
         v(x) = a <k(x, .) - mu, (C + a)^-1 (k(x, .) - mu)> ,
 
     where mu is the mean and C the scatter sum_i (k(x_i, .) - mu) (k(x_i, .) - mu)' of the features
-    of the training rows: the nearer to zero, the more x is like them. With the kernel centred, v is
+    of the training rows: the nearer to zero, the more x is like them. With the centred kernel, v is
     also the variance of Gaussian process regression at x. A training row is scored as if it had
     been left out, in closed form. The threshold is a quantile of these scores, so that a stated
     share of new rows like the training rows is flagged.

@@ -52,7 +52,7 @@ def _landmarks(kernel: Kernel, X: Points, size: int, **options: Any) -> Nystrom:
     low = nystrom(kernel, X, size, **options)
     if not low.rank:
         raise InputError(
-            f"k(x, x) is 0 at all rows for {kernel!r}, so no landmark can stand for them; use a "
+            f"k(x, x) is 0 at all rows for {kernel!r}, so landmarks cannot represent them; use a "
             "positive definite kernel, or all rows in memory without n_landmarks"
         )
     return low

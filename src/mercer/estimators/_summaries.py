@@ -23,7 +23,7 @@ def pca(model: Any) -> Summary:
     kept, r = float(np.sum(model.explained_variance_ratio_)), len(model.eigenvalues_)
     checks = []
     if model.neglected_ > 0.0:
-        checks.append(Check("note", "Landmarks stand in for all rows. They leave out "
+        checks.append(Check("note", "Landmarks are used in place of all rows. They leave out "
                             f"{percent(model.neglected_)} of the variation."))  # fmt: skip
     return Summary(
         title="Kernel principal component analysis",
@@ -164,7 +164,7 @@ def novelty(model: Any) -> Summary:
         title="Novelty detection",
         asked="Which rows are unlike those of the fit?",
         found=f"Rows with a distance above {number(-model.offset_)} are flagged as outliers. Of "
-        f"new rows like those of the fit, about {rate} are flagged all the same.",
+        f"new rows like those of the fit, about {rate} are flagged, too.",
         facts={
             "threshold": number(-model.offset_),
             "rate of false alarms": rate,

@@ -71,8 +71,8 @@ class SVC(Classifier):
     scale_columns : {"auto", "std", "none"}
         The units in which the automatic kernel sees the columns, as in `KernelNovelty`: the default
         "auto" divides columns of different units by their standard deviations.
-    fit_intercept : bool
-        Whether there is an intercept c; by default there is, as in scikit-learn.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept c.
     class_weight : dict or "balanced", optional
         Factors of C for each class; by default all are 1.
     tol : float
@@ -83,9 +83,9 @@ class SVC(Classifier):
     time_limit : float, optional
         Seconds allowed for each problem; by default there is no limit. A fit that stops early
         warns, and `certificate_` has its gap.
-    warm_start : bool
+    warm_start : bool, default=False
         Whether `fit` continues from the last fit: to finish one that stopped early, or for a series
-        of values of C. By default it starts afresh.
+        of values of C.
     n_jobs, verbose
         As in `KernelPCA`.
 

@@ -25,7 +25,7 @@ _FORMAT = 1
 def checkpoint(
     path: str | os.PathLike[str] | None, *, every: float = 60.0
 ) -> Iterator[Interruption]:
-    """Keep the state of long computations in a file, so that they can continue if interrupted.
+    """Save the state of long computations to a file, so that they can be resumed.
 
     Inside the block, iterations write their state to the file at most once per `every` seconds. If
     the process is killed, run the same code again: it continues from the file and gives the same

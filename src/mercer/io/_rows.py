@@ -20,7 +20,7 @@ _PARQUET = (".parquet", ".pq")
 
 
 def open_rows(path: str | os.PathLike[str], columns: Sequence[Any] | None = None) -> Chunks:
-    """Open a file as rows that are read in pieces, so that it may be larger than the memory.
+    """Open a file whose rows are read in pieces, because it may be larger than memory.
 
     The functions and estimators that take rows in pieces take the result like an array; each pass
     over the rows reads the file once. A quarter of `options(working_memory=...)` limits the size of

@@ -15,7 +15,7 @@ from mercer.kernels._measures import SpectralMeasure
 
 
 class Atoms(SpectralMeasure):
-    """Mass c_|l| at the frequency 2 pi l / period, for every whole number l.
+    """Spectral measure on a circle: mass c_|l| at the frequency 2 pi l / period, l an integer.
 
     The spectral measure of k(x, y) = sum_l c_|l| exp(2 pi i l (x - y) / period). It has no density;
     `atoms` lists frequencies and masses.
@@ -87,7 +87,7 @@ class TableAtoms(Atoms):
 
 @dataclass(frozen=True)
 class ZetaAtoms(Atoms):
-    """c_0 = constant and c_l = l^-exponent: orders follow the zeta law."""
+    """c_0 = constant and c_l = l^-exponent: orders follow the zeta distribution."""
 
     constant: float
     exponent: float

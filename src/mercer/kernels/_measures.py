@@ -41,7 +41,7 @@ class MixingMeasure(_Measure):
 
     Examples
     --------
-    The profile of `RationalQuadratic(3.0)` is a mixture of Gaussians with a Gamma law:
+    The profile of `RationalQuadratic(3.0)` is a mixture of Gaussians with a Gamma distribution:
 
     >>> import numpy as np
     >>> import mercer as mc
@@ -94,7 +94,7 @@ class PointMass(MixingMeasure):
 
 @dataclass(frozen=True)
 class GammaMixing(MixingMeasure):
-    """Gamma law of t with given shape and rate: the profile (1 + u / rate)^-shape."""
+    """Gamma distribution of t with given shape and rate: the profile (1 + u / rate)^-shape."""
 
     shape: float
     rate: float
@@ -126,7 +126,7 @@ class GammaMixing(MixingMeasure):
 
 @dataclass(frozen=True)
 class InverseGammaMixing(MixingMeasure):
-    """1/t has a Gamma law: Matern profiles (shape nu, scale nu / (2 l^2)), Laplace at nu = 1/2."""
+    """1/t is Gamma: Matern profiles (shape nu, scale nu / (2 l^2)), Laplace at nu = 1/2."""
 
     shape: float
     scale: float
@@ -142,7 +142,7 @@ class InverseGammaMixing(MixingMeasure):
         return self.scale / rng.gamma(self.shape, 1.0, size)
 
     def spectral_density(self, squared: Array, dim: int) -> Array:
-        """A multivariate Student law."""
+        """A multivariate Student distribution."""
         a, b, power = self.shape, self.scale, self.shape + dim / 2
         constant = math.lgamma(power) - math.lgamma(a) - 0.5 * dim * math.log(4 * math.pi * b)
         return np.asarray(self.mass * np.exp(constant - power * np.log1p(squared / (4 * b))))
@@ -171,7 +171,7 @@ class _SumOfTwo(_OfTwo):
 
 
 class _ConvolutionOfTwo(_OfTwo):
-    """The mass and the draws of the law of the sum of two independent draws."""
+    """The mass and the draws of the distribution of the sum of two independent draws."""
 
     @property
     def mass(self) -> float:
@@ -194,7 +194,7 @@ class _MixingSum(_SumOfTwo, MixingMeasure):  # type: ignore[override]
 
 
 class _MixingConvolution(_ConvolutionOfTwo, MixingMeasure):  # type: ignore[override]
-    """The law of t_1 + t_2; a point mass only shifts or scales the other measure."""
+    """The distribution of t_1 + t_2; a point mass only shifts or scales the other measure."""
 
     def density(self, t: Any) -> Array:
         for point, other in ((self.left, self.right), (self.right, self.left)):
@@ -271,7 +271,7 @@ class Mixture(_SumOfTwo, SpectralMeasure):  # type: ignore[override]
 
 
 class Convolution(_ConvolutionOfTwo, SpectralMeasure):  # type: ignore[override]
-    """The law of the sum of two independent draws; a radial product keeps its density."""
+    """The distribution of the sum of two independent draws; a radial product keeps its density."""
 
     @property
     def dim(self) -> int:  # type: ignore[override]

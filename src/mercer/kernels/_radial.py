@@ -171,7 +171,7 @@ class Laplace(Radial):
         return np.exp(-np.sqrt(u) / self.length_scale)
 
     def mixing_measure(self) -> MixingMeasure:
-        """The Levy law, inverse Gamma with shape 1/2 and scale 1 / (4 l^2)."""
+        """The Levy distribution, inverse Gamma with shape 1/2 and scale 1 / (4 l^2)."""
         return InverseGammaMixing(0.5, 0.25 / self.length_scale**2)
 
 

@@ -145,7 +145,7 @@ def power_iteration(
     random_state: Any = None,
     callback: Callback | None = None,
 ) -> EigenPairs:
-    """Find the eigenvalue of largest modulus by v <- S v / |S v|.
+    """Power iteration v <- S v / |S v| for the eigenvalue of largest modulus.
 
     Each step is one kernel sum, O(n^2), and the error of v falls by the factor
     |lambda_2 / lambda_1|. For a positive definite kernel v'Sv never falls. If the two eigenvalues

@@ -36,7 +36,7 @@ _LLOYD = 10  # iterations of k-means: landmarks need not be optimal
 
 @dataclass(frozen=True, eq=False)
 class Nystrom:
-    """K ~ L L' = C W^+ C' with C = k(X, Z) and W = k(Z, Z) for landmarks Z.
+    """Nystrom approximation K ~ L L' = C W^+ C', C = k(X, Z), W = k(Z, Z), for landmarks Z.
 
     L L' is the Gram matrix of the features of X projected on the span of those of Z, so K - L L' is
     positive semi-definite, and zero on the rows and columns of landmarks that are points of X.

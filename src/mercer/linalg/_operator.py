@@ -18,11 +18,12 @@ from mercer.linalg._inputs import as_columns, double_points, raw_weights
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GramOperator:
-    """S = D^(1/2) (I - 1 w') K (I - w 1') D^(1/2), applied without being formed.
+    """A Gram matrix as a linear operator, weighted and centred.
 
-    K is the Gram matrix of the points, D = diag(weights) and w = weights / sum. Without weights
-    D = I; without centring the projections are left out. Everything is computed in float64, and
-    products are as exact as `options(tolerance=...)` asks for: to rounding, by default.
+    S = D^(1/2) (I - 1 w') K (I - w 1') D^(1/2), applied without being formed: K is the Gram matrix
+    of the points, D = diag(weights) and w = weights / sum. Without weights D = I; without centring
+    the projections are left out. Everything is computed in float64, and products are accurate to
+    `options(tolerance=...)`: to rounding, by default.
 
     Parameters
     ----------

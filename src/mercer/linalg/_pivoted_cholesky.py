@@ -24,7 +24,7 @@ _ROWS = 1 << 14  # in one task: some columns of them stay in cache
 
 @dataclass(frozen=True, eq=False)
 class PivotedCholesky:
-    """K ~ L L' from r pivots; K - L L' is positive semi-definite and zero on their columns.
+    """Pivoted Cholesky factor: K ~ L L' from r pivots, with K - L L' positive semi-definite.
 
     Attributes
     ----------

@@ -22,8 +22,9 @@ _MOST = 1 << 31  # numbers in all frequencies
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RandomFeatures:
-    """z(x) = sqrt(c / m) (cos <w_1, x>, ..., cos <w_m, x>, sin <w_1, x>, ..., sin <w_m, x>).
+    """Random Fourier features of a kernel.
 
+    z(x) = sqrt(c / m) (cos <w_1, x>, ..., cos <w_m, x>, sin <w_1, x>, ..., sin <w_m, x>).
     c = k(x, x) is the mass of the spectral measure and the w_j are drawn from it, so that
     E z(x)'z(y) = k(x, y), and z(x)'z(x) = k(x, x) always.
 

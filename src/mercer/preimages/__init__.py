@@ -1,4 +1,4 @@
-"""Pre-images: the way back from feature space to data space."""
+"""Pre-images: maps from feature space back to data space."""
 
 from mercer.preimages._certify import certify
 from mercer.preimages._constraint import Ball, Box, Simplex

@@ -24,7 +24,7 @@ _WHOLE_MAP = 1000  # columns up to which a map is multiplied out to see whether 
 
 
 def certify(psi: Element, X: Any, *, eigenvalues: bool | None = None) -> Certificate:
-    """Prove what can be proved about points as local minimisers of k(x, x)/2 - psi(x).
+    """Check, with proof where possible, whether points are local minimisers of k(x, x)/2 - psi(x).
 
     With smallest Hessian eigenvalue >= m > 0, Hessian Lipschitz constant M and gradient g, rounding
     included, h = |g| M / m^2 < 1/2 proves that a minimiser lies within

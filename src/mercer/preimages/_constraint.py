@@ -35,7 +35,7 @@ class Region(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Box(Region):
-    """low <= x <= high, coordinate by coordinate; infinite where there is no bound.
+    """Constraint: low <= x <= high in each coordinate; infinite where there is no bound.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Box(Region):
 @dataclass(frozen=True, eq=False)
 @checked(centre=lambda value, name: as_vector(value, name).astype(float), radius=positive)
 class Ball(Region):
-    """|x - centre| <= radius.
+    """Constraint: |x - centre| <= radius.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class Ball(Region):
 @dataclass(frozen=True)
 @checked(total=positive)
 class Simplex(Region):
-    """x >= 0 with coordinates that sum to `total`: proportions, histograms.
+    """Constraint: x >= 0, with coordinates that sum to `total` (proportions, histograms).
 
     Parameters
     ----------

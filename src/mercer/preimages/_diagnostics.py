@@ -117,7 +117,7 @@ def preimage_hessian(psi: Element, X: Any) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Surrogate:
-    """A quadratic q(x) = value + <gradient, x - at> + curvature |x - at|^2 / 2; see `surrogate`.
+    """Result of `surrogate`: q(x) = value + <gradient, x - at> + curvature |x - at|^2 / 2.
 
     Attributes
     ----------
@@ -190,7 +190,7 @@ def surrogate(psi: Element, at: Any) -> Surrogate:
     if program.kind not in ("radial", "dot") or program.maps:
         raise DerivativeError(
             f"the surrogate needs a profile of one distance or inner product, without a map, and "
-            f"{psi.kernel!r} is none; transform the points instead"
+            f"{psi.kernel!r} has none; transform the points instead"
         )
     state = _state(psi, at[None, :], 1)
     gradient, curvature = np.asarray(state.gradient[0]), float(state.stiffness[0])
@@ -208,7 +208,7 @@ def surrogate(psi: Element, at: Any) -> Surrogate:
 
 
 def is_majorised(psi: Element, at: Any, X: Any) -> Array:
-    """Whether the surrogate at one point lies above the objective at others, up to rounding.
+    """Check whether the surrogate at one point lies above the objective at others.
 
     It does everywhere if a_i >= 0 and the profile of a radial kernel is convex, which is why the
     fixed point then descends (majorise, minimise). It need not for negative a_i, for Epanechnikov

@@ -29,7 +29,7 @@ class State:
     """Value and derivatives of the objective at each row, to be multiplied by exp(shift).
 
     Shapes are (m, d) for points and gradients, (m, d, d) for Hessians, else (m,); derivatives are
-    None if they were not asked for.
+    None if they were not requested.
     """
 
     points: Array
@@ -160,21 +160,21 @@ class Search(ABC):
 
     @abstractmethod
     def stop(self, state: State, rows: Array, iteration: int) -> Stop:
-        """Say which rows have converged, or cannot go on, after this many steps."""
+        """Say which rows have converged, or cannot continue, after this many steps."""
 
     def checkpoint(self, points: Array) -> Place:
         """Where a walk from these points keeps its state for checkpoints."""
         return Place(None)
 
     def remembered(self) -> Kept:
-        """What `take_up` needs to go on, besides the state of the walk."""
+        """What `take_up` needs to continue, besides the state of the walk."""
         return {}
 
     def take_up(self, found: Kept) -> None:  # noqa: B027 - as `keep`
-        """Go on from the memory of an earlier run."""
+        """Continue from the memory of an earlier run."""
 
     def keep(self, going: Array) -> None:  # noqa: B027 - most searches remember nothing
-        """Forget the rows that do not go on; `going` is a mask of those walked so far."""
+        """Forget the rows that have stopped; `going` is a mask of those walked so far."""
 
 
 @dataclass(frozen=True, eq=False)

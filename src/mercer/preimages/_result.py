@@ -16,7 +16,7 @@ from mercer._words import number
 
 
 class Verdict(Enum):
-    """What is known about a point; see `Certificate`.
+    """Verdicts of a `Certificate`: what is known about a point.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class PreImage(Framed, Summarised):
         The number of kernel sums (value and derivatives at once) that the search took.
     certificate : Certificate
     history : History or None
-        The path, if it was asked for.
+        The path, if `history=True`.
     header : Header or None
         The names of the columns, if the points of the element were given as a frame.
 

@@ -28,7 +28,7 @@ _SHORTENINGS = 40  # after which a step is below rounding: each at least halves 
 
 
 class Solver(ABC):
-    """A way to find pre-images: a frozen dataclass that holds settings and no data.
+    """Base of the solvers of `preimage`: a frozen dataclass of settings.
 
     `preimage` gives it a `Problem` (elements, an objective, a constraint), and computes distances,
     gradients and certificates of the points that it returns.

@@ -1,4 +1,4 @@
-"""Written reports: one HTML file that says what was asked, what was found, and how to repeat it."""
+"""Written reports on fits, tests and pre-images: one HTML file each."""
 
 from mercer.reports._report import Report, report
 

@@ -103,7 +103,7 @@ def report(
     names: Sequence[str] | None = None,
     image_shape: tuple[int, int] | None = None,
 ) -> Report:
-    """Write a report on a fitted estimator, a test or a pre-image, for readers without mercer.
+    """Write a report on a fitted estimator, a test or a pre-image.
 
     It says what was asked, what was found, how far to trust it in plain words, the parameters, and
     the code that repeats it, with pictures. Needs jinja2 and matplotlib (extra `report`).

@@ -68,9 +68,10 @@ def collapse(_: Path | None) -> Result:
     figure, axes = axes_grid(1, 3, 2.5, sharex=True, sharey=True)
     shown = (("samples", X), ("h₀, one step", _gaussian_step(X, h0_here)),
              ("bandwidth 6, modes", narrow.points[narrow.labels]))  # fmt: skip
-    for axis, (title, Z) in zip(axes[0], shown, strict=True):
+    for axis, (title, Z), size in zip(axes[0], shown, (4, 9, 9), strict=True):
+        axis.plot(X[:, 0], X[:, 1], ".", ms=3, color="0.8")
         for part, colour in ((slice(0, 100), BLUE), (slice(100, 200), ORANGE)):
-            axis.plot(Z[part, 0], Z[part, 1], ".", ms=4, color=colour)
+            axis.plot(Z[part, 0], Z[part, 1], ".", ms=size, color=colour)
         axis.set_title(title, fontsize=9)
         axis.set_xlabel("first coordinate", fontsize=8)
     axes[0, 0].set_ylabel("second coordinate", fontsize=8)
@@ -286,7 +287,7 @@ def weights(data: Path | None) -> Result:
             for axis, W, steps in zip(line, matrices, ITERATIONS, strict=True):
                 if tau == SHOWN_TAU:
                     axis.imshow(np.sqrt(W), cmap="Blues", vmin=0.0, vmax=0.3)
-                    axis.set_title(f"after {steps} steps", fontsize=9)
+                    axis.set_title(f"{steps} steps" if steps != 1 else "1 step", fontsize=9)
         line[0].set_ylabel(name, fontsize=9)
     columns = ("set", "λ / h", *(f"weight outside the class after {t} steps" for t in ITERATIONS))
     changes = [float(row[-1]) - float(row[2]) for row in rows if row[1] == SHOWN_TAU]

@@ -16,7 +16,7 @@ from mercer.space import Element
 
 @dataclass(frozen=True, eq=False)
 class WeylTest:
-    """The sides of Weyl's inequalities for the Hessian of k(x, x)/2 - psi(x), one per point.
+    """Result of `weyl_test`: both sides of Weyl's inequalities, one per point.
 
     The Hessian is at least 2 (slope - rising) and its smallest eigenvalue at most
     2 (slope - falling); without the factor 2 for kernels of the inner product.
@@ -102,7 +102,7 @@ def weyl_test(psi: Element, X: Any) -> WeylTest:
     if psi.kernel.program.kind not in ("radial", "dot"):
         raise DerivativeError(
             f"Weyl's inequalities need a profile of one distance or inner product, and "
-            f"{psi.kernel!r} is none; use certify"
+            f"{psi.kernel!r} has none; use certify"
         )
     return weyl_of_sums(psi.kernel.program, X, all_sums(psi, X))
 

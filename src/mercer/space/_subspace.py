@@ -22,7 +22,7 @@ _SMALL = 1000  # elements
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Subspace:
-    """The affine subspace origin + span(directions).
+    """An affine subspace of a kernel's space: origin + span(directions).
 
     Centring moves the origin and leaves the kernel alone, so the mean is kept.
 

@@ -1,4 +1,4 @@
-"""A conformance kit for your own kernels and methods: the laws that objects must obey.
+"""Checks for your own kernels and methods: identities that objects must satisfy.
 
 Each `check_*` function takes an object, tests the laws of its kind, and raises an AssertionError
 that says which law is violated and by how much. Run `check_kernel` on a kernel of your own before

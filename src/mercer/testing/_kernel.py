@@ -30,7 +30,7 @@ def check_kernel(
     claims: Flags | None = None,
     dims: tuple[int, ...] = DIMENSIONS,
 ) -> None:
-    """Check the laws of a kernel, and the claims in its `flags`.
+    """Check the identities of a kernel, and the claims in its `flags`.
 
     The checks are:
 

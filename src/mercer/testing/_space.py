@@ -17,7 +17,7 @@ from mercer.testing._report import agree, agree_with_differences, require
 
 
 def check_element(psi: Element, queries: Any = None) -> None:
-    """Check that psi = sum_i a_i k(x_i, .) in all respects.
+    """Check values, derivatives, norms and arithmetic of an element.
 
     The checks compare values with sums over pairs, and the gradient and Hessian with differences.
     They cover inner products, norms, |psi(x)| <= sqrt(k(x, x)) |psi|, sums, multiples, linear
@@ -60,7 +60,7 @@ def check_element(psi: Element, queries: Any = None) -> None:
 
 
 def check_subspace(plane: Subspace, psi: Element | None = None, *, tol: float = 1e-8) -> None:
-    """Check the laws of a subspace.
+    """Check the identities of a subspace.
 
     Directions must be orthonormal. Projections must have the right coordinates, stay in place when
     projected again, leave a residual that is orthogonal to every direction, obey Pythagoras, and be

@@ -1,4 +1,4 @@
-"""Theory you can run: kernel spaces, learning theory, first-order methods, convex duality."""
+"""Theory: kernel spaces, learning theory, first-order methods, convex duality."""
 
 from mercer.methods import ConvergenceBandwidth, convergence_bandwidth
 from mercer.theory import duality, first_order, learning

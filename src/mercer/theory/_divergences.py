@@ -135,7 +135,7 @@ def integral_probability_metric(functions: Any, p: Any, q: Any) -> float:
     """max_f |E_P f - E_Q f| over finitely many functions.
 
     Over all indicators it is `total_variation`; over the unit ball of a kernel's space it is the
-    maximum mean discrepancy, the root of `mercer.mmd`; over functions with slopes of at most 1 it
+    maximum mean discrepancy, the root of `mmd`; over functions with slopes of at most 1 it
     is the Wasserstein distance (`scipy.stats.wasserstein_distance`).
 
     Parameters
@@ -147,7 +147,7 @@ def integral_probability_metric(functions: Any, p: Any, q: Any) -> float:
 
     Examples
     --------
-    The difference of the means, and of the second moments, of two laws on 0, 1, 2:
+    The difference of the means, and of the second moments, of two distributions on 0, 1, 2:
 
     >>> import mercer as mc
     >>> values = [[0.0, 0.0], [1.0, 1.0], [2.0, 4.0]]
@@ -169,7 +169,7 @@ def largest_power(p: Any, q: Any, n: int, level: float = 0.05) -> float:
     Parameters
     ----------
     p, q : array_like of shape (m,)
-        Probabilities of the same m atoms: the two laws P and Q.
+        Probabilities of the same m atoms: the two distributions P and Q.
     n : int
         >= 1, rows of the sample.
     level : float, default=0.05

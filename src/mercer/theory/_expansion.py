@@ -98,7 +98,7 @@ class MercerExpansion:
     @property
     def tail(self) -> float:
         """What is missing of sum_j lam_j = k(x, x) = 1, without cancellation."""
-        from scipy.special import nbdtrc  # the law of |orders| is negative binomial
+        from scipy.special import nbdtrc  # the distribution of |orders| is negative binomial
 
         last = int(self.orders[-1].sum())
         complete = math.comb(last + self.dim - 1, self.dim - 1)

@@ -45,7 +45,7 @@ class ProjectiveConditions:
     def violated(self) -> tuple[str, ...]:
         """The conditions that fail beyond rounding."""
         pairs = zip(("f", "f'", "f' + t f''"), self.minima, strict=True)
-        return tuple(law for law, least in pairs if least < -_SLACK * self.scale)
+        return tuple(name for name, least in pairs if least < -_SLACK * self.scale)
 
     @property
     def holds(self) -> bool:
@@ -83,24 +83,24 @@ def projective_conditions(kernel: Kernel, largest: float = 10.0) -> ProjectiveCo
     largest = positive_length(largest, "largest", limit=1e150)
     variables = kernel.program.variables
     if len(variables) != 1 or not isinstance(variables[0], Dot):
-        raise InputError(f"{kernel!r} is no profile of one inner product")
+        raise InputError(f"{kernel!r} is not a profile of one inner product")
     grid = np.unique([0.0, *np.geomspace(1e-8 * largest, largest, 200)])
     grid = np.union1d(grid, np.linspace(0.0, largest, 1001))
-    values = _laws(kernel, grid)
+    values = _conditions(kernel, grid)
     minima, at = zip(*(_least(kernel, i, grid, values[i]) for i in range(3)), strict=True)
     scale = float(np.abs(values[0][np.isfinite(values[0])]).max(initial=0.0))
     return ProjectiveConditions(minima, at, scale)
 
 
-def _laws(kernel: Kernel, t: Array) -> Array:
+def _conditions(kernel: Kernel, t: Array) -> Array:
     """f, f' and f' + t f'' at t, shape (3, n)."""
     f, first, second = profile_at(kernel.program.profile, t, 2)
     with np.errstate(all="ignore"):
         return np.stack([f, first, first + t * second])
 
 
-def _least(kernel: Kernel, law: int, t: Array, values: Array) -> tuple[float, float]:
-    """The smallest value of one law and where it is; NaN is left out."""
+def _least(kernel: Kernel, condition: int, t: Array, values: Array) -> tuple[float, float]:
+    """The smallest value of one condition and where it is; NaN is left out."""
     least, at = np.inf, float(t[0])
     for _ in range(_ZOOMS + 1):
         known = np.where(np.isnan(values), np.inf, values)
@@ -108,5 +108,5 @@ def _least(kernel: Kernel, law: int, t: Array, values: Array) -> tuple[float, fl
         if known[i] < least:
             least, at = float(known[i]), float(t[i])
         t = np.linspace(t[max(i - 1, 0)], t[min(i + 1, t.size - 1)], 65)
-        values = _laws(kernel, t)[law]
+        values = _conditions(kernel, t)[condition]
     return least, at

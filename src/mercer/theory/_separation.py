@@ -157,7 +157,7 @@ def is_universal(kernel: Kernel, dim: int) -> Separation:
 def _by_flag(kernel: Kernel, claim: bool | None) -> Separation:
     if claim is None:
         return Separation(None, "neither its spectral measure nor its flags decide it")
-    return Separation(claim, f"{type(kernel).__name__} says so of its points in its flags")
+    return Separation(claim, f"{type(kernel).__name__} states it in its flags")
 
 
 @dataclass(frozen=True, eq=False)

@@ -69,7 +69,7 @@ def shadow_constant(k: Kernel, g: Kernel) -> float | None:
     for name, kernel in (("k", k), ("g", g)):
         instance(kernel, Kernel, name)
         if kernel.program.kind not in ("radial", "constant"):
-            raise InputError(f"{kernel!r} is no profile of one squared distance")
+            raise InputError(f"{kernel!r} is not a profile of one squared distance")
     if k.program.variables != g.program.variables:
         return None  # distances in different metrics, or none
     u = np.logspace(-150.0, 150.0, 6001)

@@ -56,7 +56,7 @@ def test_points_are_kept_as_they_are():
         (np.array([["a", "b"]]), r"array of shape \(1, 2\); use list\(X\)"),
         (["a", None], "X at position 1 has no sequence but None; drop"),
         (["a", float("nan")], "X at position 1 has no sequence but nan"),
-        (["a", 3], r"X at position 1 is no sequence but int \(3\)"),
+        (["a", 3], r"X at position 1 is int \(3\), not a sequence"),
         (["a", {"b"}], "X at position 1 is a set, which has no order"),
         (["a", {"b": 1}], "X at position 1 is a dict, which has no order"),
         (["a", ["b", ["c"]]], r"position 1 has tokens that cannot be compared \(\['c'\]\); use"),
@@ -64,7 +64,7 @@ def test_points_are_kept_as_they_are():
         (["a", [1.0, float("nan")]], r"tokens that cannot be compared \(nan\); drop it"),
     ],
 )
-def test_what_is_no_sequence_is_refused(X, message):
+def test_what_is_not_a_sequence_is_refused(X, message):
     with pytest.raises(mc.InputError, match=message):
         Spectrum(2)(X)
 
@@ -118,18 +118,18 @@ def test_kinds_of_sets():
         ([{1}, {1: 2}], r"X at position 1 is a dict; use set\(x\) for its keys"),
         ([{1}, None], "X at position 1 has no set but None; drop"),
         ([{1}, float("nan")], "X at position 1 has no set but nan"),
-        ([{1}, 3], r"X at position 1 is no set but int \(3\)"),
-        ([{1}, np.eye(2)], "X at position 1 is no set but an array of several dimensions"),
+        ([{1}, 3], r"X at position 1 is int \(3\), not a set"),
+        ([{1}, np.eye(2)], "X at position 1 is an array of several dimensions, not a set"),
         ([{1}, [1, [2]]], r"X at position 1 has elements that cannot be compared \(\[2\]\)"),
         ([{1}, {1.0, float("nan")}], r"elements that cannot be compared \(nan\); drop it"),
     ],
 )
-def test_what_is_no_set_is_refused(X, message):
+def test_what_is_not_a_set_is_refused(X, message):
     with pytest.raises(mc.InputError, match=message):
         Sets().check(X, "X")
 
 
-def test_sequences_are_no_sets():
+def test_sequences_are_not_sets():
     assert Sequences() != Sets()
     with pytest.raises(mc.exceptions.DomainError, match="their points differ"):
         Sequences().meet(Sets())

@@ -197,7 +197,7 @@ def test_what_is_said_is_done(rng):
     groups = dict(k.groups)
     assert ("code", "member") in groups or ("member", "code") in groups
     assert groups[("city",)] == mc.kernels.Normalised(mc.Spectrum(3) + 1.0)
-    with pytest.raises(mc.InputError, match="no column"):
+    with pytest.raises(mc.InputError, match="not a column"):
         mc.table_kernel(table, numeric=["weight"])
     with pytest.raises(mc.InputError, match="both"):
         mc.table_kernel(table, numeric=["code"], categorical=["code"])

@@ -14,7 +14,7 @@ from scipy.stats import kstest
 
 import mercer as mc
 from mercer.methods.density._density import Density, adaptive_density, kernel_density, weights_of
-from mercer.methods.density._normaliser import RadialLaw, log_normaliser
+from mercer.methods.density._normaliser import RadialDistribution, log_normaliser
 
 
 def density(kernel, X, weights=None):
@@ -46,7 +46,7 @@ def test_quadrature_agrees_with_closed_forms(d):
     kernels = [mc.Gaussian(0.3), mc.Laplace(5.0), mc.Matern(2.5, 2.0)]
     kernels += [mc.InverseMultiquadric(2.0, d / 2 + 0.02), mc.RationalQuadratic(d / 2 + 3.0, 0.1)]
     for kernel in kernels:
-        law = RadialLaw.of(kernel, d)
+        law = RadialDistribution.of(kernel, d)
         found = law.log_mass + d / 2 * math.log(math.pi) - gammaln(d / 2)
         assert found == pytest.approx(log_normaliser(kernel, d), rel=1e-12, abs=1e-11)
 

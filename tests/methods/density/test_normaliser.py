@@ -10,7 +10,7 @@ from scipy.stats import f as ratio
 
 import mercer as mc
 from mercer.methods.density._density import Density
-from mercer.methods.density._normaliser import _DRAWN_PANELS, RadialLaw, draw
+from mercer.methods.density._normaliser import _DRAWN_PANELS, RadialDistribution, draw
 
 
 def squared_radius_law(kernel, d):
@@ -64,7 +64,7 @@ def test_the_squared_radius_of_draws_has_its_law(kernel, d):
 @pytest.mark.parametrize("d", [1, 3, 20])
 def test_the_table_of_radii_is_accurate(kernel, d):
     """For kernels with closed forms too, so that the table's own error is seen without noise."""
-    table = RadialLaw.of(kernel, d, _DRAWN_PANELS)
+    table = RadialDistribution.of(kernel, d, _DRAWN_PANELS)
     below = np.cumsum(table.mass) / table.mass.sum()
     law = squared_radius_law(kernel, d)
     assert np.max(np.abs(law(np.exp(table.high)) - below)) < 1e-13 * 50

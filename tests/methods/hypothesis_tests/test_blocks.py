@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 import mercer as mc
 from mercer.methods import coco_test, hsic, hsic_test, mmd_test
-from mercer.methods.hypothesis_tests._hsic_gathered import Gathered
+from mercer.methods.hypothesis_tests._hsic_full_rank import FullRank
 from mercer.methods.hypothesis_tests._hsic_low_rank import LowRank, factors
 from mercer.methods.hypothesis_tests._hsic_permutations import permutations
 from mercer.methods.hypothesis_tests._relabelling import RelabelledInBlocks, precise
@@ -211,7 +211,7 @@ def test_sums_in_blocks_do_not_depend_on_how_they_are_done(weighted):
 # --- Two variables --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["low rank", "gathered", "no matrix"])
+@pytest.mark.parametrize("method", ["low rank", "full rank", "no matrix"])
 def test_draws_are_covariances_within_blocks(method):
     rng, blocks = np.random.default_rng(0), names()
     n = len(blocks)
@@ -224,7 +224,7 @@ def test_draws_are_covariances_within_blocks(method):
         drawn = (
             LowRank(factors(kx, X, 500, given), factors(ky, Y, 500, given))
             if low
-            else Gathered(kx, X, ky, Y, given)
+            else FullRank(kx, X, ky, Y, given)
         )
         found = drawn.statistics(draws)
         a = rng.normal(size=n)

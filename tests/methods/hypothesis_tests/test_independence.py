@@ -14,7 +14,7 @@ from mercer import _threads
 from mercer.exceptions import InputError
 from mercer.methods import coco, coco_test, dhsic, dhsic_test, hsic, hsic_test
 from mercer.methods.hypothesis_tests import _hsic_low_rank
-from mercer.methods.hypothesis_tests._hsic_gathered import Gathered
+from mercer.methods.hypothesis_tests._hsic_full_rank import FullRank
 from mercer.methods.hypothesis_tests._hsic_low_rank import LowRank, factors
 
 
@@ -32,7 +32,7 @@ def random_permutations(n, count):
 ONE = (mc.Gaussian(1.0), mc.Gaussian(1.0))
 
 
-@pytest.mark.parametrize("method", ["low rank", "gathered", "no matrix"])
+@pytest.mark.parametrize("method", ["low rank", "full rank", "no matrix"])
 def test_each_draw_is_hsic_of_permuted_rows(method):
     X, Y = sample(30)
     kx = (mc.Gaussian(0.7), mc.Gaussian(2.0), mc.Linear())
@@ -40,7 +40,7 @@ def test_each_draw_is_hsic_of_permuted_rows(method):
     perms = random_permutations(30, 5)
     with mc.options(working_memory=1e-3 if method == "no matrix" else 128.0):
         low = method == "low rank"
-        drawn = LowRank(factors(kx, X, 500), factors(ky, Y, 500)) if low else Gathered(kx, X, ky, Y)
+        drawn = LowRank(factors(kx, X, 500), factors(ky, Y, 500)) if low else FullRank(kx, X, ky, Y)
         found = drawn.statistics([lambda: perms[:2], lambda: perms[2:]])
     expected = [[hsic(k, X, m, Y[perms[b]]) for b in range(5)] for k in kx for m in ky]
     scale = np.std(expected, axis=1)[:, None]
@@ -52,7 +52,7 @@ def test_tiles_of_more_rows_than_one():
     kx, ky = (mc.Laplace(1.0),), (mc.NegativeDistance(),)
     perm = random_permutations(600, 1)
     assert_allclose(
-        Gathered(kx, X, ky, Y).statistics([lambda: perm])[0, 0],
+        FullRank(kx, X, ky, Y).statistics([lambda: perm])[0, 0],
         hsic(kx[0], X, ky[0], Y[perm[0]]),
         atol=1e-7,
     )
@@ -446,13 +446,13 @@ def test_witness_of_kernels_of_high_rank_has_the_largest_covariance():
     assert_allclose(np.cov(f(X), g(Y), bias=True)[0, 1], coco(k, X, k, Y), rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["low rank", "gathered", "joint"])
+@pytest.mark.parametrize("name", ["low rank", "full rank", "joint"])
 def test_tasks_end_when_the_call_was_interrupted(name, monkeypatch):
     X, Y = sample(60)
     draws = [lambda: np.tile(np.arange(60, dtype=np.int32), (3, 1))]
     calls = {
         "low rank": lambda: LowRank(factors(ONE, X, 60), factors(ONE, Y, 60)).statistics(draws),
-        "gathered": lambda: Gathered(ONE, X, ONE, Y).statistics(draws),
+        "full rank": lambda: FullRank(ONE, X, ONE, Y).statistics(draws),
         "joint": lambda: dhsic_test(X, Y, kernel=[ONE[0], ONE[0]], n_permutations=5),
     }
     interrupted = threading.Event()

@@ -67,7 +67,7 @@ def test_collinear_asks_for_the_angle(rng):
     assert_allclose(find(Candidates(Y), psi).points, [[0.4, 0.4]])
     psi = mc.Element(k, [[1.0, 0.1]], [1.0])
     assert_allclose(find(Candidates(Y), psi, Collinear()).points, [[10.0, 1.0]])
-    with pytest.raises(mc.InputError, match="no candidate"):
+    with pytest.raises(mc.InputError, match="not finite at any candidate"):
         find(Candidates(Y[:1]), psi, Collinear())
 
 

@@ -25,7 +25,7 @@ class Fields:
     Attributes
     ----------
     value : array of shape (m,) for one element or a paired batch, (m, b) otherwise
-    gradient, hessian : arrays with one and two more axes of length d; None if not asked for
+    gradient, hessian : arrays with one and two more axes of length d; None if not requested
     slopes : for each variable of the program the sum of coef times the partial derivative; empty
         where they are not known (spectral engine, unless the profile is exponential)
     cusp : the sum of the coefficients of the points that coincide with the query, where the

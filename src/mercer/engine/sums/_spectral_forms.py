@@ -3,7 +3,7 @@
     sum_ij u_i k(x_i, x_j) u_j = sum_m D_m |c_m|^2,   c_m = sum_i u_i exp(-i <w_m, x_i>)
 
 on a grid of frequencies (see `_frequency_grid.py`): one transform for every two vectors u. Each
-runs on a thread of its own, so results do not depend on the number of threads.
+runs on its own thread, so results do not depend on the number of threads.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class Sequences(_Collection):
             raise DomainError(f"{where} is a {type(x).__name__}, which has no order; use a list")
         if not isinstance(x, Sequence):
             raise DomainError(
-                f"{where} is no sequence but {_kind(x)}; points are strings, bytes, or lists of "
+                f"{where} is {_kind(x)}, not a sequence; points are strings, bytes, or lists of "
                 "tokens"
             )
         tokens = x if type(x) is tuple else tuple(x)
@@ -101,7 +101,7 @@ class Sets(_Collection):
             x = x.tolist() if x.ndim == 1 else None
         if not isinstance(x, Iterable):
             raise DomainError(
-                f"{where} is no set but {_kind(x)}; points are sets or lists of hashable elements"
+                f"{where} is {_kind(x)}, not a set; points are sets or lists of hashable elements"
             )
         elements = x if type(x) is frozenset else tuple(x)
         _check_hashable(elements, where, "elements")

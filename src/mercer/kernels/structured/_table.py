@@ -149,7 +149,7 @@ def column_of(X: Any, column: str, name: str = "X") -> Array:
     if missing:
         raise InputError(
             f"column {column!r} of {name} has a missing value in row {missing[0]}; fill it in, or "
-            "make it a category of its own"
+            "make it a separate category"
         )
     if values.dtype.kind not in "biuf" and not all(isinstance(v, _NUMBERS) for v in items):
         return values.astype(object)
@@ -324,7 +324,7 @@ def _said(wishes: dict[str, Any], names: list[str]) -> dict[str, str]:
             raise InputError(f"{kind} must be a list of column names, got {columns!r}")
         for c in columns:
             if c not in names:
-                raise InputError(f"{kind} names {c!r}, which is no column; there are {names}")
+                raise InputError(f"{kind} names {c!r}, which is not a column; there are {names}")
             if c in said:
                 raise InputError(f"column {c!r} is listed both as {said[c]} and as {kind}")
             said[c] = kind

@@ -33,9 +33,10 @@ _FEW_ROWS = 50  # the same for iterative solvers, which take milliseconds per ro
 
 @dataclass(frozen=True, eq=False)
 class Denoiser:
-    """y -> y + trust (D(y) - y), D(y) the pre-image of mu + sum_l w_l <k(y, .) - mu, f_l> f_l.
+    """A fitted denoiser: projects rows onto a principal subspace and maps them back to the data.
 
-    `fit_denoiser` makes one from a principal subspace.
+    y -> y + trust (D(y) - y), D(y) the pre-image of mu + sum_l w_l <k(y, .) - mu, f_l> f_l.
+    `fit_denoiser` returns one.
 
     Attributes
     ----------
@@ -171,7 +172,7 @@ def fit_denoiser(
     trust: float | str = "auto",
     inverse: Any = None,
 ) -> Denoiser:
-    """Return a denoiser on a principal subspace, with filter, inverse and trust given or chosen.
+    """Fit a denoiser on a principal subspace; filter and trust are chosen if not given.
 
     Parameters
     ----------

@@ -173,7 +173,7 @@ def _column_moments(X: Any, w: Array) -> tuple[Array, Array]:
 
 
 def feature_noise(kernel: Kernel, X: Any, noise: float, *, weights: Any = None) -> float:
-    """Return what noise adds to the scatter of the features, per direction in which they move.
+    """Return the scatter that noise adds to the features, per direction.
 
     To first order a step e moves the feature of x by sum_j e_j d k(x, .) / dx_j. So noise of
     variance s^2 adds s^2 d^2 k / dx_j dy_j at x = y, per coordinate and point. This is averaged

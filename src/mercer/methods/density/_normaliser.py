@@ -139,8 +139,8 @@ def log_radial_integral(kernel: Kernel, dim: int) -> float:
         case InverseGammaMixing(shape=a, scale=b, mass=w):
             ratio = math.lgamma(a + half) - math.lgamma(a)
             return math.log(w) + half * math.log(math.pi / b) + ratio
-    law = RadialLaw.of(kernel, dim)
-    return law.log_mass + half * math.log(math.pi) - math.lgamma(half)
+    distance = RadialDistribution.of(kernel, dim)
+    return distance.log_mass + half * math.log(math.pi) - math.lgamma(half)
 
 
 def draw(kernel: Kernel, size: int, dim: int, rng: np.random.Generator) -> Array:
@@ -169,13 +169,13 @@ def _draw_radial(kernel: Kernel, size: int, dim: int, rng: np.random.Generator) 
             return np.asarray(z * np.sqrt(0.5 * c / rng.gamma(p - 0.5 * dim, 1.0, (size, 1))))
         case InverseGammaMixing(shape=a, scale=b):
             return np.asarray(z * np.sqrt(0.5 / b * rng.gamma(a + 0.5 * dim, 1.0, (size, 1))))
-    law = RadialLaw.of(kernel, dim, _DRAWN_PANELS)
-    radius = np.exp(0.5 * law.at(rng.random(size), rng.random(size)))
+    distance = RadialDistribution.of(kernel, dim, _DRAWN_PANELS)
+    radius = np.exp(0.5 * distance.at(rng.random(size), rng.random(size)))
     return np.asarray(z * (radius / np.linalg.norm(z, axis=1))[:, None])
 
 
 @dataclass(frozen=True, eq=False)
-class RadialLaw:
+class RadialDistribution:
     """The distribution of t = log u with density ~ exp(t d/2) k(e^t), cut into panels."""
 
     low: Array  # ends of the panels in t
@@ -196,7 +196,7 @@ class RadialLaw:
         return np.asarray(low + s * (high - low))
 
     @classmethod
-    def of(cls, kernel: Kernel, dim: int, panels: int = _PANELS) -> RadialLaw:
+    def of(cls, kernel: Kernel, dim: int, panels: int = _PANELS) -> RadialDistribution:
         """Integrate the profile of a kernel; raise if that is infinite or k takes values < 0."""
 
         def log_density(t: Array) -> Array:

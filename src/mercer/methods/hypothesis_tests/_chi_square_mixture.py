@@ -133,8 +133,8 @@ def weighted_chi_square_tail(
     if len(terms.w) == 1 and not terms.squares.any() and not terms.rest.squares:
         from scipy.special import gammainc, gammaincc
 
-        laws = (gammaincc, gammainc) if terms.w[0] > 0 else (gammainc, gammaincc)
-        value, other = (float(law(0.5 * terms.h[0], 0.5 * q / terms.w[0])) for law in laws)
+        tails = (gammaincc, gammainc) if terms.w[0] > 0 else (gammainc, gammaincc)
+        value, other = (float(tail(0.5 * terms.h[0], 0.5 * q / terms.w[0])) for tail in tails)
         return Tail(value, 1e-12 * min(value, other) + _EPS * (value > other))
     if q >= terms.mean:
         return _upper(terms, q)

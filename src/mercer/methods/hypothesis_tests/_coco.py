@@ -74,7 +74,7 @@ def coco(kernel_x: Kernel, X: Any, kernel_y: Kernel, Y: Any) -> float:
 def coco_witness(
     kernel_x: Kernel, X: Any, kernel_y: Kernel, Y: Any
 ) -> tuple[Element, Element] | None:
-    """Return the functions f and g of norm one whose covariance is the constrained covariance.
+    """Return the functions f and g of norm one with the largest covariance.
 
     f = sum_i a_i (k(x_i, .) - mu_x) and likewise g with b.
 

@@ -26,7 +26,7 @@ def permutations(
 ) -> list[Draw]:
     """The identity and then random permutations, some from each of the functions returned.
 
-    Each function has a seed of its own. Threads may call them in any order, and the permutations do
+    Each function has its own seed. Threads may call them in any order, and the permutations do
     not depend on the number of threads.
     """
     parts = list(pieces(n_draws, max(1, _NUMBERS // n)))

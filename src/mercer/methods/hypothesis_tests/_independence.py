@@ -25,12 +25,12 @@ from mercer.kernels import Definiteness, Kernel
 from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._coco import leading_pair
 from mercer.methods.hypothesis_tests._hsic import centred_kernel, hsic
-from mercer.methods.hypothesis_tests._hsic_gathered import Gathered
+from mercer.methods.hypothesis_tests._hsic_full_rank import FullRank
 from mercer.methods.hypothesis_tests._hsic_low_rank import LowRank, factors
 from mercer.methods.hypothesis_tests._hsic_permutations import Effect, permutations
 from mercer.methods.hypothesis_tests._independence_in_pieces import hsic_test_in_pieces
 from mercer.methods.hypothesis_tests._kernel_grid import are_given, root_mean_squares
-from mercer.methods.hypothesis_tests._null_laws import hsic_tail
+from mercer.methods.hypothesis_tests._null_distributions import hsic_tail
 from mercer.methods.hypothesis_tests._quadratic_forms import mean_of_features
 from mercer.methods.hypothesis_tests._relabelling import CentredKernel
 from mercer.methods.hypothesis_tests._resampling import (
@@ -153,10 +153,10 @@ def hsic_test(
     if one_of(null, ("permutation", "spectral", "gamma"), "null") != "permutation":
         if len(pairs) > 1 or blocks is not None or dependence is not None:
             raise InputError(
-                f"null={null!r} is the law of a single pair of kernels without blocks and "
+                f"null={null!r} needs a single kernel for each variable, and neither blocks nor "
                 "dependence; give one, for instance kernel='median', or use null='permutation'"
             )
-        return _by_law(pairs[0], arrays, null, None if are_given(kernel) else seed)
+        return _by_formula(pairs[0], arrays, null, None if are_given(kernel) else seed)
     permuted = permuted_hsic(kernels[0], arrays[0], kernels[1], arrays[1], within)
     weights: Array | None = None
     if dependence is None:
@@ -189,7 +189,7 @@ def hsic_test(
     )
 
 
-def _by_law(
+def _by_formula(
     pair: tuple[Kernel, Kernel], arrays: list[Any], null: str, seed: int | None
 ) -> TestResult:
     """The test with one pair of kernels, with a null distribution by formula."""
@@ -236,7 +236,7 @@ def permuted_hsic(
     kernels_y: tuple[Kernel, ...],
     Y: Any,
     blocks: Blocks | None = None,
-) -> LowRank | Gathered:
+) -> LowRank | FullRank:
     """By low rank if that takes fewer operations per permutation, else with whole matrices."""
     per_pair = len(kernels_y) * (_LAID_OUT + _MULTIPLIED * len(kernels_x))
     most = isqrt(n_rows(X) * per_pair // 2)  # n columns^2 is what n^2 / 2 pairs take
@@ -244,11 +244,11 @@ def permuted_hsic(
     G = factors(kernels_y, Y, most, blocks) if F is not None else None
     if F is not None and G is not None:
         return LowRank(F, G)
-    return Gathered(kernels_x, X, kernels_y, Y, blocks)
+    return FullRank(kernels_x, X, kernels_y, Y, blocks)
 
 
 def _effect_and_witness(
-    permuted: LowRank | Gathered,
+    permuted: LowRank | FullRank,
     best: int,
     pair: tuple[Kernel, Kernel],
     arrays: list[Any],
@@ -264,7 +264,7 @@ def _effect_and_witness(
 
 
 def _witness(
-    permuted: LowRank | Gathered, best: int, pair: tuple[Kernel, Kernel], arrays: list[Any]
+    permuted: LowRank | FullRank, best: int, pair: tuple[Kernel, Kernel], arrays: list[Any]
 ) -> tuple[Element, Element] | None:
     """The functions with the largest covariance; None for kernels that are not definite."""
     if any(k.flags.definiteness is Definiteness.INDEFINITE for k in pair):

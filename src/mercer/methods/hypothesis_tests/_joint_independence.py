@@ -29,7 +29,7 @@ Tile = Callable[[Array, Array], Array]
 
 @refuses_overflow
 def dhsic(kernels: Any, variables: Any) -> float:
-    """Return |mu_P - mu_1 (x) ... (x) mu_d|^2, how far d variables are from joint independence.
+    """Return dHSIC, |mu_P - mu_1 (x) ... (x) mu_d|^2: the joint dependence of d variables.
 
     mu_P is the mean of k_1(x_1, .) (x) ... (x) k_d(x_d, .) and mu_v that of one variable, of the
     empirical distribution: a squared norm, >= 0. For two variables it is the biased `hsic`.

@@ -97,7 +97,7 @@ def distance_quantiles(X: Any, levels: tuple[float, ...], rng: np.random.Generat
 
     u = np.concatenate(map_threads(squares, list(pieces(n_rows(rows), _TILE))))
     if not u.size:
-        raise InputError("all points are equal: there is no distance to choose a bandwidth by")
+        raise InputError("all points are equal, so no bandwidth can be chosen; give a kernel")
     return np.sqrt([quantile(u, level) for level in levels])
 
 

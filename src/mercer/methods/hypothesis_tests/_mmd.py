@@ -117,7 +117,7 @@ def mmd(
 
 
 def witness(kernel: Kernel, X: Any, Y: Any, *, weights: Any = None) -> Element:
-    """Return mu_P - mu_Q: large where P outweighs Q, negative where Q outweighs P.
+    """Return the witness mu_P - mu_Q: positive where P outweighs Q, negative where Q does.
 
     The function f of norm one with the largest difference of means over the two samples is
     `witness / witness.norm()`, and that difference is the norm of the witness.

@@ -13,7 +13,7 @@ from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._mmd import mmd, witness
-from mercer.methods.hypothesis_tests._null_laws import spectrum
+from mercer.methods.hypothesis_tests._null_distributions import spectrum
 from mercer.space._points import concatenated
 
 _MOST_ROWS = 10**9
@@ -163,15 +163,15 @@ class _Pilot:
         level = _probability(level, "level")
         x, y = kernel.points(X, "X"), kernel.points(Y, "Y")
         self.value = mmd(kernel, x, y)
-        law = spectrum(kernel, concatenated(x.array, y.array))
-        if law.squares <= 0.0:
+        null = spectrum(kernel, concatenated(x.array, y.array))
+        if null.squares <= 0.0:
             raise InputError("the kernel is constant on the pilot; use another kernel")
         f = witness(kernel, x, y)
         self.first = 4.0 * float(np.var(f(x)) + np.var(f(y)))  # n V for large n
-        self.second = 8.0 * law.squares  # n^2 V under the null
-        high = law.trace + np.sqrt(2.0 * law.squares / level)  # Chebyshev
-        quantile = brentq(lambda q: law.tail(q).value - level, 0.0, high, xtol=1e-6 * high)
-        self.c = 2.0 * (quantile - law.trace)
+        self.second = 8.0 * null.squares  # n^2 V under the null
+        high = null.trace + np.sqrt(2.0 * null.squares / level)  # Chebyshev
+        quantile = brentq(lambda q: null.tail(q).value - level, 0.0, high, xtol=1e-6 * high)
+        self.c = 2.0 * (quantile - null.trace)
 
     def power(self, n: int) -> float:
         from scipy.special import ndtr

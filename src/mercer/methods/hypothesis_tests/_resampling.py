@@ -54,7 +54,7 @@ def shuffled(
 def relabelled(sizes: tuple[int, ...], n_draws: int, rng: np.random.Generator) -> Array:
     """Which sample each row belongs to: as given in row 0, then `n_draws` times at random.
 
-    If there are many rows, every draw has a generator of its own and they are drawn on all threads.
+    If there are many rows, every draw has its own generator, and they are drawn on all threads.
     """
     n, labels = sum(sizes), np.arange(len(sizes), dtype=np.int8 if len(sizes) < 128 else np.int32)
     if n < _MANY:

@@ -96,15 +96,17 @@ def _of_columns(parts: Any, X: Array) -> Array:
     return np.hstack([score_at(part, X[:, [c]]) for c, part in enumerate(parts)])
 
 
-def _of_distribution(law: Any, X: Array) -> Array:
+def _of_distribution(distribution: Any, X: Array) -> Array:
     """The score of a distribution of scipy.stats."""
-    kind = type(law).__name__
+    kind = type(distribution).__name__
     if kind == "multivariate_normal_frozen":
-        return _elliptical(law.mean, law.cov, X)[0]
+        return _elliptical(distribution.mean, distribution.cov, X)[0]
     if kind == "multivariate_t_frozen":
-        slope, length = _elliptical(law.loc, law.shape, X)
-        return np.asarray(slope * ((law.df + X.shape[1]) / (law.df + length))[:, None])
-    if not hasattr(law, "support"):
+        slope, length = _elliptical(distribution.loc, distribution.shape, X)
+        return np.asarray(
+            slope * ((distribution.df + X.shape[1]) / (distribution.df + length))[:, None]
+        )
+    if not hasattr(distribution, "support"):
         raise InputError(f"the score of a {kind} is not known; give a function of X instead")
     if X.shape[1] != 1:
         raise InputError(
@@ -112,15 +114,18 @@ def _of_distribution(law: Any, X: Array) -> Array:
             "distributions, one per column, or a multivariate one"
         )
     x = X[:, 0]
-    ends = np.array(law.support(), dtype=np.float64)
-    _check_ends(law, ends)
+    ends = np.array(distribution.support(), dtype=np.float64)
+    _check_ends(distribution, ends)
     inside = (x > ends[0]) & (x < ends[1])
-    name, frozen = getattr(getattr(law, "dist", None), "name", None), getattr(law, "args", ())
+    name, frozen = (
+        getattr(getattr(distribution, "dist", None), "name", None),
+        getattr(distribution, "args", ()),
+    )
     if name in _CLOSED:
-        shapes, loc, scale = law.dist._parse_args(*frozen, **law.kwds)
+        shapes, loc, scale = distribution.dist._parse_args(*frozen, **distribution.kwds)
         values = _CLOSED[name]((x - loc) / scale, *shapes) / scale
     else:
-        values = _differences(law, x, ends)
+        values = _differences(distribution, x, ends)
     return np.asarray(np.where(inside, values, np.nan))
 
 
@@ -134,13 +139,13 @@ def _elliptical(centre: Any, shape: Any, X: Array) -> tuple[Array, Array]:
     return slope, -np.einsum("ij,ij->i", slope, gap)
 
 
-def _check_ends(law: Any, ends: Array) -> None:
+def _check_ends(distribution: Any, ends: Array) -> None:
     """Refuse densities that do not vanish at a finite end of their support."""
     for end, other in (ends, ends[::-1]):
         if not np.isfinite(end):
             continue
-        width = other - end if np.isfinite(other) else float(law.median()) - end
-        height = float(law.pdf(end + 1e-12 * width)) * abs(width)
+        width = other - end if np.isfinite(other) else float(distribution.median()) - end
+        height = float(distribution.pdf(end + 1e-12 * width)) * abs(width)
         if not height < 1e-3:
             raise InputError(
                 f"the density does not vanish at the end {end:g} of its support, so Stein's "
@@ -150,19 +155,21 @@ def _check_ends(law: Any, ends: Array) -> None:
             )
 
 
-def _differences(law: Any, x: Array, ends: Array) -> Array:
+def _differences(distribution: Any, x: Array, ends: Array) -> Array:
     """The slope of logpdf by differences of fourth order, to about 1e-9 of its size.
 
     Steps shrink towards the ends of the support, and grow in the tails.
     """
-    quantile = law.ppf if hasattr(law, "ppf") else law.icdf
+    quantile = distribution.ppf if hasattr(distribution, "ppf") else distribution.icdf
     low, middle, high = (float(quantile(q)) for q in (0.25, 0.5, 0.75))
     nearest = np.minimum(x - ends[0], ends[1] - x)
     h = np.minimum(_STEP * np.maximum(high - low, np.abs(x - middle)), 0.01 * nearest)
     above, below = x + h, x - h  # as rounded
     far_above, far_below = x + 2.0 * h, x - 2.0 * h
-    near = (law.logpdf(above) - law.logpdf(below)) / (above - below)
-    far = (law.logpdf(far_above) - law.logpdf(far_below)) / (far_above - far_below)
+    near = (distribution.logpdf(above) - distribution.logpdf(below)) / (above - below)
+    far = (distribution.logpdf(far_above) - distribution.logpdf(far_below)) / (
+        far_above - far_below
+    )
     return np.asarray((4.0 * near - far) / 3.0)
 
 

@@ -35,7 +35,7 @@ from mercer.methods.hypothesis_tests._kernel_grid import (
     stacked_tables,
 )
 from mercer.methods.hypothesis_tests._mmd import mmd, paired_values, witness, witness_in_blocks
-from mercer.methods.hypothesis_tests._null_laws import mmd_tail
+from mercer.methods.hypothesis_tests._null_distributions import mmd_tail
 from mercer.methods.hypothesis_tests._power import held_out, most_powerful
 from mercer.methods.hypothesis_tests._quadratic_forms import mean_of_features, standardised_mean
 from mercer.methods.hypothesis_tests._relabelling import Relabelled, RelabelledInBlocks, precise
@@ -186,7 +186,7 @@ def mmd_test(
         raise InputError(f"each sample needs at least two rows, got samples of {sizes} rows")
     if null != "permutation":
         fixed = are_given(kernel) and selection is None
-        return _by_law(kernels, samples, null, None if fixed else seed)
+        return _by_formula(kernels, samples, null, None if fixed else seed)
     drawn: _Paired | _Relabelled
     if paired or dependence is not None:
         if len(set(sizes)) > 1 or len(sizes) > 2 or weights is not None or blocks is not None:
@@ -221,13 +221,13 @@ def mmd_test(
     )
 
 
-def _by_law(
+def _by_formula(
     kernels: tuple[Kernel, ...], samples: list[Any], null: str, seed: int | None
 ) -> TestResult:
     """The test of two samples with one kernel, with a null distribution by formula."""
     if len(kernels) > 1:
         raise InputError(
-            f"null={null!r} is the law of a single kernel, and here {len(kernels)} are combined; "
+            f"null={null!r} needs a single kernel, and here {len(kernels)} are combined; "
             "give one kernel, for instance kernel='median', or use null='permutation'"
         )
     sizes = n_rows(samples[0]), n_rows(samples[1])

@@ -37,11 +37,11 @@ _LANDMARKS = 300  # 500 lower the error on tables by 1 to 3 %, and take twice as
 
 @dataclass(frozen=True, eq=False)
 class Imputer:
-    """Fills missing entries of rows; observed entries are not changed.
+    """A fitted map that fills in missing values; observed values are not changed.
 
     Missing entries start at the means of their columns. Kernel ridge regressions then predict one
     group of columns after the other, in the rounds and the order in which they were fitted. So the
-    rows of the fit are completed just as they were there. `fit_imputer` makes one.
+    rows of the fit are completed just as they were there. `fit_imputer` returns one.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ def fit_imputer(
     tol: float = 1e-2,
     random_state: Any = 0,
 ) -> Imputer:
-    """Return a map that fills missing entries, fitted to rows with missing entries.
+    """Fit a map that fills in missing values, on rows with missing values.
 
     Chained equations with kernels: in each round every column is regressed on the others, from the
     rows in which it is observed, and its missing entries are predicted. The prediction of column j

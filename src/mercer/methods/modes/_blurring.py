@@ -25,7 +25,7 @@ _SLOW = 1e-2  # of the kernel's length: the largest step of groups that have con
 
 @dataclass(frozen=True, eq=False)
 class Blurred(Framed):
-    """Where the points of a blurring mean shift ended.
+    """The points and clusters at the end of blurring mean shift.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ def blurring_mean_shift(
     max_iter: int = 300,
     callback: Callback | None = None,
 ) -> Blurred:
-    """Move every point to a weighted mean of all points, again and again.
+    """Blurring mean shift: repeatedly move every point to a weighted mean of all points.
 
         x_i <- sum_j W_ij x_j / sum_j W_ij,   W_ij = -a_j k'(|x_i - x_j|^2)
 

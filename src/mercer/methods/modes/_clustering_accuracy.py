@@ -13,7 +13,7 @@ from mercer.exceptions import InputError
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The share of points whose cluster matches their class.
+    """Result of `clustering_accuracy`: the share of points whose cluster matches their class.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Accuracy:
 
 
 def clustering_accuracy(truth: Any, labels: Any, *, confidence: float = 0.95) -> Accuracy:
-    """Return the best share of points that a one-to-one matching of clusters to classes gets right.
+    """Return the accuracy of clusters under the best one-to-one matching with classes.
 
     accuracy = max over matchings m of  #{i: m(label_i) = class_i} / n
 

@@ -24,7 +24,7 @@ _AGAIN = 20  # roots that the proof may find before the one it confirms
 
 @dataclass(frozen=True, eq=False)
 class ConvergenceBandwidth:
-    """What is guaranteed about mean shift with a kernel on some points, and from which bandwidth.
+    """The bandwidth above which mean shift has a single mode, and what is guaranteed.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class ConvergenceBandwidth:
             return (
                 f"{text} the Hessian may be singular somewhere in the ball, but not at critical "
                 f"points, because the length scale exceeds the radius {self.radius:.6g} (Gaussian "
-                "only): there is one mode all the same."
+                "only): there is still only one mode."
             )
         return f"{text} it is not: there may be several modes, and each ascent is only monotone."
 

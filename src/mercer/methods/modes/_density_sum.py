@@ -127,7 +127,7 @@ class DensitySum:
 
     @property
     def has_few_columns(self) -> bool:
-        """Whether Hessians are cheap: they are not used in more columns, unless asked for."""
+        """Whether Hessians are cheap: they are not used in more columns, unless requested."""
         return self.dim <= _MANY_COLUMNS
 
     @property
@@ -302,10 +302,10 @@ def _maps(element: Element) -> Maps:
     if kernel.program.kind != "radial" or kernel.flags.convex_profile is not True:
         raise InputError(
             "mean shift needs a kernel with a convex, decreasing profile of one squared distance, "
-            f"which {kernel!r} is not known to be; mercer.preimage climbs any kernel"
+            f"which {kernel!r} is not known to have; mercer.preimage takes any kernel"
         )
     if element.batch is not None:
-        raise InputError("mean shift climbs one element; pick one of the batch, psi[j]")
+        raise InputError("mean shift takes one element; choose one of the batch, psi[j]")
     if is_sparse(element.points):
         raise InputError("mean shift needs dense points; use X.toarray()")
     maps: Maps = kernel.program.variables[0].maps  # type: ignore[union-attr]
@@ -327,7 +327,7 @@ def _group(element: Element, maps: Maps, scale: float) -> Group:
     _, lowest, mass = weight_range(element)
     if lowest < 0.0 or mass == 0.0:
         raise InputError(
-            "mean shift needs coefficients >= 0, not all zero; mercer.preimage climbs elements "
+            "mean shift needs coefficients >= 0, not all zero; mercer.preimage takes elements "
             "with coefficients of both signs"
         )
     program = replace(kernel.program, variables=(Distance(),))

@@ -24,13 +24,13 @@ from mercer.methods._rows import nearest, renumbered
 from mercer.methods.modes._ascent import Ascent, Ends
 from mercer.methods.modes._basins import is_proved_maximum
 from mercer.methods.modes._density_sum import DensitySum, is_held
-from mercer.methods.modes._leaving import SAME
 from mercer.methods.modes._merging import merge_ends
+from mercer.methods.modes._saddles import SAME
 
 
 @dataclass(frozen=True, eq=False)
 class Modes(Framed):
-    """The modes that mean shift reached, and the mode of each start.
+    """The modes found by mean shift, and the mode of each start.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ def mean_shift(
     eigenvalues: bool | None = None,
     callback: Callback | None = None,
 ) -> Modes:
-    """Climb from every start to a mode of f = sum_i a_i k(x_i, .), a_i >= 0.
+    """Mean shift: move every start uphill to a mode of f = sum_i a_i k(x_i, .), a_i >= 0.
 
     Each step goes to the mean of the points with weights w_i = -2 a_i k'(|x_i - x|^2). With a
     convex profile, f never falls along a step. At a data point where the kernel has a cusp the step
@@ -123,8 +123,8 @@ def mean_shift(
     ----------
     density : Element or Density
         One element with coefficients >= 0 and a kernel of one squared distance with a convex,
-        decreasing profile: every radial kernel of mercer but `Uniform`, whose mean shift is that of
-        `Epanechnikov`. Linear maps in the kernel must be invertible.
+        decreasing profile: all radial kernels of mercer except `Uniform`, whose mean shift is that
+        of `Epanechnikov`. Linear maps in the kernel must be invertible.
     start : array_like of shape (m, d), optional
         By default the points of the density, which then must be in memory; with `start` they may
         come in pieces (Dask).

@@ -90,7 +90,7 @@ class SignificantModes(Framed):
 def significant_modes(
     X: Any, *, weights: Any = None, callback: Callback | None = None
 ) -> SignificantModes:
-    """Cluster rows about the significant modes of a Gaussian density, without parameters to choose.
+    """Cluster rows around the statistically significant modes of a Gaussian density.
 
     A mode m is joined to a higher one over a saddle s. It is significant if
 

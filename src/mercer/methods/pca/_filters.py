@@ -14,7 +14,7 @@ from mercer.exceptions import InputError
 
 
 class Filter(ABC):
-    """Weights in [0, 1] for the coordinates in a principal subspace, one per eigenvalue.
+    """Base of spectral filters: weights in [0, 1] of the directions of a principal subspace.
 
     A subclass implements `weights`. A parameter that is None is set from the noise.
 
@@ -41,7 +41,7 @@ class Filter(ABC):
 
 @dataclass(frozen=True)
 class Truncation(Filter):
-    """Keep all directions unchanged, with weight 1: the classical projection.
+    """Filter with all weights 1: the classical projection of kernel PCA.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class Truncation(Filter):
 
 @dataclass(frozen=True)
 class Tikhonov(Filter):
-    """Weight lambda / (lambda + a): strong directions are kept, weak ones shrunk.
+    """Filter with the weights lambda / (lambda + a): weak directions are shrunk.
 
     This is ridge regression of the features on themselves. It is the best linear filter if a is
     what noise adds to each eigenvalue.
@@ -90,7 +90,7 @@ class Tikhonov(Filter):
 
 @dataclass(frozen=True)
 class Landweber(Filter):
-    """Weight 1 - (1 - lambda / lambda_1)^t: t steps of gradient descent on the squared error.
+    """Filter with the weights 1 - (1 - lambda / lambda_1)^t: t steps of gradient descent.
 
     Parameters
     ----------

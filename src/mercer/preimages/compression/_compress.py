@@ -32,7 +32,7 @@ _NEAR = 1e-10  # of |psi|^2: below it the squared error is a difference of nearl
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Compressed:
-    """An element with few points in place of one with many.
+    """The result of `compress`: an element with few points, and its error.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Compressed:
 
     @property
     def ok(self) -> bool:
-        """Whether the result is what was asked for."""
+        """Whether the result is as requested."""
         return self.status.ok
 
     def __repr__(self) -> str:
@@ -85,7 +85,7 @@ def compress(
     random_state: Any = None,
     callback: Callback | None = None,
 ) -> Compressed:
-    r"""Return psi' = sum_j b_j k(z_j, .) with few points z_j, near psi: min \|psi - psi'\|.
+    r"""Approximate psi by psi' = sum_j b_j k(z_j, .) with few points: min \|psi - psi'\|.
 
     The coefficients are the best ones for the points: psi' is the orthogonal projection of psi on
     the span of their features, b = K_zz^-1 psi(z). Features that depend linearly on the others to

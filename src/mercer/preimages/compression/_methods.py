@@ -26,7 +26,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What a method is asked for."""
+    """What to compress, and into how many points."""
 
     target: Target
     n_points: int
@@ -46,7 +46,7 @@ class ChosenPoints:
 
 
 class Compressor(ABC):
-    """A method of `compress`: it chooses points; their coefficients are those of the projection.
+    """Base of the methods of `compress`, which choose points; coefficients are a projection.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class Compressor(ABC):
 @dataclass(frozen=True)
 @checked(max_iter=positive_int)
 class Greedy(Compressor):
-    """Points of the element, chosen greedily as `Pruning` does, and then moved to lower the error.
+    """Choose points of the element greedily, then move them to reduce the error.
 
     All points move together: |P_z psi|^2 is maximised over all points z at once, with coefficients
     eliminated (variable projection), by L-BFGS. The error is never above that of `Pruning`. With a
@@ -123,10 +123,10 @@ class Greedy(Compressor):
 @dataclass(frozen=True)
 @checked(pool=positive)
 class Pruning(Compressor):
-    """Points of the element itself, chosen forwards and then pruned backwards.
+    """Choose points of the element by forward selection and backward elimination.
 
     First, points are added one by one, each time the one that lowers the error most (orthogonal
-    matching pursuit), until there are `pool` times as many as asked for (at least 16 more). Then
+    matching pursuit), until there are `pool` times as many as requested (at least 16 more). Then
     they are dropped one by one, each time the one without which the error grows least. If the
     result is worse than the points that were added first, those are used. If there are more than
     about 4,096 points (fewer for large batches), a random sample of that size is searched.

@@ -20,7 +20,7 @@ _VALUES = 1 << 20  # values of a batch, or coordinates, that are held at once
 
 @dataclass(frozen=True, eq=False)
 class Candidates(Solver):
-    """For each element the candidate c with the smallest k(c, c) / 2 - psi(c).
+    """Choose the best of given candidates c: the smallest k(c, c) / 2 - psi(c).
 
     That is the candidate whose feature is nearest to psi (Honeine 2024, see `preimage`, equation
     4). Only values of the kernel are needed, so strings, sets, graphs and rows of a precomputed
@@ -67,7 +67,7 @@ class Candidates(Solver):
             better = value < best
             best, index = np.where(better, value, best), np.where(better, at + rows.start, index)
         if np.isinf(best).any():
-            raise InputError("the objective is finite at no candidate; give others")
+            raise InputError("the objective is not finite at any candidate; give others")
         status = np.full(b, Status.CHOSEN, dtype=object)
         taken = _moved(problem, points[index])
         return SolverResult(taken, status, np.zeros(b, dtype=int), np.full(b, count))

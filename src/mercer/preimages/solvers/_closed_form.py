@@ -24,7 +24,7 @@ _NEGATIVE = 1e-8  # an eigenvalue below minus this share of the largest is not r
 @dataclass(frozen=True)
 @checked(penalty=non_negative, tol=positive)
 class ClosedForm(Solver):
-    """x = X^+ (P - penalty K^+) g: the pre-image by a linear map of the coefficients.
+    """Closed form x = X^+ (P - penalty K^+) g, a linear map of the coefficients.
 
     X holds the points as rows, P = XX' their inner products, K their Gram matrix, g the
     coefficients of the element. A linear map of feature space is fitted that keeps the inner

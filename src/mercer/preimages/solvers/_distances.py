@@ -26,7 +26,7 @@ _EPS = float(np.finfo(np.float64).eps)
 @dataclass(frozen=True)
 @checked(neighbors=optional(positive_int), tol=positive)
 class Distances(Solver):
-    """The point whose distances to the points of psi match those of psi in feature space.
+    """Find the point whose distances to the points of psi match those in feature space.
 
     For a radial kernel k(x, y) = p(|x - y|^2), the feature of x is as far from the features of the
     points as psi is if and only if
@@ -198,7 +198,7 @@ def _scaled(Y: Array, u: Array, tol: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """x -> scale x R + shift, for points as rows; see `procrustes`.
+    """The map x -> scale x R + shift of rows that `procrustes` found.
 
     Attributes
     ----------
@@ -234,7 +234,7 @@ class Alignment:
 
 
 def procrustes(A: Any, B: Any, *, scale: bool = False) -> Alignment:
-    """Return the R, c and t that minimise sum_i |c a_i R + t - b_i|^2.
+    """Procrustes alignment: the R, c and t that minimise sum_i |c a_i R + t - b_i|^2.
 
     R is a rotation or a reflection: with centred points and A'B = U S V', R = U V' and
     c = tr(S) / |A|^2. Points known only by their distances, such as an embedding, are determined up

@@ -19,7 +19,7 @@ from mercer.space import Element
 
 @dataclass(frozen=True)
 class FixedPoint(IterativeSolver):
-    r"""Repeat x <- sum_i a_i k'(u_i) x_i / sum_i a_i k'(u_i), with a safeguard.
+    r"""Fixed-point iteration x <- sum_i a_i k'(u_i) x_i / sum_i a_i k'(u_i), with a safeguard.
 
     For kernels of the inner product the step is sum_i a_i f'(<x, x_i>) x_i / f'(\|x\|^2). Weights
     are formed in log space, so that the step is right where every kernel value underflows.
@@ -66,7 +66,7 @@ class FixedPoint(IterativeSolver):
 
 @dataclass(frozen=True)
 class MM(IterativeSolver):
-    r"""Minimise a majorant that touches the objective at x, and repeat.
+    r"""Majorise-minimise: repeatedly minimise a majorant that touches the objective at x.
 
     Radial kernels with a convex profile: terms with a_i > 0 lie below their tangent parabolas,
     those with a_i < 0 have curvature at most c, the supremum of the largest Hessian eigenvalue of

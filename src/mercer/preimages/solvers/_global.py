@@ -26,7 +26,7 @@ _MAX_AXES = 3
 @dataclass(frozen=True)
 @checked(gap=positive, max_boxes=positive_int)
 class Global(Solver):
-    """Find a global optimum and prove it, in at most three free coordinates.
+    """Global search by branch and bound, with proof, in at most three free coordinates.
 
     With F(x) = k(x, x)/2 - psi(x), the point x returned with `Status.PROVED` has
 

@@ -22,7 +22,7 @@ _FLAT = 1e-10  # of the largest eigenvalue: smaller ones are not divided by
 
 @dataclass(frozen=True)
 class GradientDescent(IterativeSolver):
-    """x <- x - gradient / L, with L the Lipschitz constant of the gradient (`lipschitz`).
+    """Gradient descent x <- x - gradient / L, with L the Lipschitz constant of the gradient.
 
     Such a step never raises the objective, so it is not checked. It is slow, and meant for teaching
     and comparison. Needs a smooth radial kernel. Honeine (2024, see `preimage`), section 3.2.
@@ -60,7 +60,7 @@ class GradientDescent(IterativeSolver):
 
 @dataclass(frozen=True)
 class Newton(IterativeSolver):
-    """x <- x - H^(-1) gradient where the Hessian H is positive definite.
+    """Newton's method: x <- x - H^(-1) gradient where the Hessian H is positive definite.
 
     Elsewhere the fixed-point step is taken (radial and inner-product kernels), or eigenvalues are
     replaced by their absolute values. Steps are no longer than one and a half times the kernel's
@@ -105,7 +105,7 @@ class Newton(IterativeSolver):
 @dataclass(frozen=True)
 @checked(tol=positive, max_iter=positive_int, pairs=positive_int)
 class LBFGS(IterativeSolver):
-    """Limited-memory BFGS with the fixed-point step as its first guess of the inverse Hessian.
+    """Limited-memory BFGS, started with the fixed-point step as inverse Hessian.
 
     Needs first derivatives only. Where the kernel has a fixed-point step, the first step is that
     step, and the later ones accelerate it.

@@ -32,7 +32,7 @@ _GRID = 10.0 ** np.arange(2.0, -12.5, -0.5)  # penalties that are tried, as shar
 
 @dataclass(frozen=True, eq=False)
 class LinearInverse(Solver):
-    """x = mean + sum_l c_l b_l: the data point with coordinates c in a principal subspace.
+    """Linear map from coordinates in a principal subspace to data: x = mean + sum_l c_l b_l.
 
     The b_l are those of least squares, b_l = sum_i w_i c_il (x_i - mean) / lambda_l, since the
     coordinates of the training points are uncorrelated. On a subspace expanded in the training
@@ -107,7 +107,7 @@ class LinearInverse(Solver):
 @dataclass(frozen=True)
 @checked(kernel=optional(an_instance(Kernel)), penalty=optional(positive))
 class LearnedMap:
-    """Kernel ridge regression from feature space to the data: fitted once, then a closed formula.
+    """Learn the pre-images of one subspace by kernel ridge regression.
 
     With C the coordinates of the features of training points X in a subspace and l a kernel on
     coordinates, the pre-image of an element with coordinates c is
@@ -175,7 +175,7 @@ class LearnedMap:
 
 @dataclass(frozen=True, eq=False)
 class FittedMap(Solver):
-    """A way back from a subspace to the data, fitted by `LearnedMap`; a solver for `preimage`.
+    """A map from a subspace to the data, fitted by `LearnedMap`; a solver for `preimage`.
 
     Attributes
     ----------

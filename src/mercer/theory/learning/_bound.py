@@ -63,7 +63,7 @@ class RiskBound:
 
 @in_range
 def bound(model: Any, delta: float = 0.05, *, target_bound: float | None = None) -> RiskBound:
-    """Bound the risk of a fitted machine on new rows, E(f) = E[l(y, f(x))].
+    """Bound the risk of a fitted model on new rows, E(f) = E[l(y, f(x))].
 
     Machines that minimise a convex loss plus a penalty are stable (`tikhonov_stability`), and so
     is gradient descent that stops early (`early_stopping_stability`). Both give `stability_bound`.

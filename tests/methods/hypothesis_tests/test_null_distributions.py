@@ -8,8 +8,8 @@ from scipy.stats import binom, gamma
 import mercer as mc
 from mercer.exceptions import InputError
 from mercer.methods import hsic_test, mmd, mmd_test
-from mercer.methods.hypothesis_tests import _null_laws
-from mercer.methods.hypothesis_tests._null_laws import (
+from mercer.methods.hypothesis_tests import _null_distributions
+from mercer.methods.hypothesis_tests._null_distributions import (
     CentredMoments,
     Spectrum,
     hsic_gamma,
@@ -45,9 +45,9 @@ def test_moments_are_those_of_the_centred_matrix(k):
 def test_leading_eigenvalues_bracket_the_full_law(scale, monkeypatch):
     X, k = normal(400, 3), mc.Gaussian(scale)
     full = spectrum(k, X)
-    monkeypatch.setattr(_null_laws, "_ALL", 100)
-    monkeypatch.setattr(_null_laws, "_LEADING", 60)
-    monkeypatch.setattr(_null_laws, "_TILE", 128)
+    monkeypatch.setattr(_null_distributions, "_ALL", 100)
+    monkeypatch.setattr(_null_distributions, "_LEADING", 60)
+    monkeypatch.setattr(_null_distributions, "_TILE", 128)
     part = spectrum(k, X)
     assert len(part.values) <= 60
     assert_allclose((part.trace, part.squares), (full.trace, full.squares), rtol=1e-9)
@@ -68,7 +68,7 @@ def test_products_of_spectra_keep_all_moments(count):
     left = np.sort(every)[::-1][len(found.values) :]
     assert left.max(initial=0.0) <= found.rest.largest * (1 + 1e-12)
     if count == 40:
-        exact = Spectrum(every, _null_laws.Remainder()).tail(1.5 * found.trace)
+        exact = Spectrum(every, _null_distributions.Remainder()).tail(1.5 * found.trace)
         tail = found.tail(1.5 * found.trace)
         assert abs(tail.value - exact.value) <= tail.error + exact.error
         assert tail.error < 1e-6
@@ -137,7 +137,7 @@ def test_hsic_p_values_are_close_to_those_of_permutations(null):
         assert abs(found.pvalue - exact.pvalue) < 0.03 + 0.2 * exact.pvalue
         assert_allclose(found.statistic, exact.statistic, rtol=1e-6)
         assert found.pvalue_bounds[1] - found.pvalue_bounds[0] < 1e-6
-    with pytest.raises(InputError, match="single pair"):
+    with pytest.raises(InputError, match="single kernel"):
         hsic_test(X, Y, null=null)
     with pytest.raises(InputError, match="blocks"):
         hsic_test(X, Y, kernel="median", blocks=np.zeros(200), null=null)
@@ -217,8 +217,8 @@ def test_kernels_with_negative_eigenvalues_have_no_law_of_chi_squares(null, k):
 
 
 def test_many_rows_with_negative_eigenvalues_have_no_law(monkeypatch):
-    monkeypatch.setattr(_null_laws, "_ALL", 20)
-    monkeypatch.setattr(_null_laws, "_LEADING", 5)
+    monkeypatch.setattr(_null_distributions, "_ALL", 20)
+    monkeypatch.setattr(_null_distributions, "_LEADING", 5)
     k = mc.kernels.FromFunction(lambda a, b: np.exp(-((a - b.T) ** 2)) - np.exp(-np.abs(a - b.T)))
     with pytest.raises(InputError, match="negative eigenvalues"):
         mmd_test(normal(30, 1), normal(30, 1, 1), kernel=k, null="spectral")

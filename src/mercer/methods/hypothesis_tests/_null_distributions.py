@@ -99,7 +99,7 @@ def spectrum(kernel: Kernel, Z: Any) -> Spectrum:
     n = n_rows(Z)
     points = Points(Z, kernel.domain)
     if kernel.flags.definiteness is Definiteness.INDEFINITE:
-        raise _no_law(kernel)
+        raise _negative_eigenvalues(kernel)
     S = GramOperator(kernel, points, centred=True)
     if n <= _ALL:
         values = np.linalg.eigvalsh(S.dense()) / n
@@ -108,7 +108,7 @@ def spectrum(kernel: Kernel, Z: Any) -> Spectrum:
         size = max(float(np.abs(S.own).max()), float(values.max()))  # k(x, x) may be 0
         rounding = _ROUNDING * size
         if values[0] < -max(rounding, _NEGATIVE * values[-1]):
-            raise _no_law(kernel)
+            raise _negative_eigenvalues(kernel)
         return Spectrum.of(np.where(values > rounding, values, 0.0))
     moments = CentredMoments.of(kernel, Z)
     if moments.squares == 0.0:
@@ -117,13 +117,13 @@ def spectrum(kernel: Kernel, Z: Any) -> Spectrum:
     values = pairs.values / n
     negative = min(float(values[-1]), moments.trace - float(values.sum()))
     if negative < -_NEGATIVE * float(values[0]):
-        raise _no_law(kernel)
+        raise _negative_eigenvalues(kernel)
     return Spectrum.of(values, moments.trace, moments.squares, float(values[-1]))
 
 
-def _no_law(kernel: Kernel) -> InputError:
+def _negative_eigenvalues(kernel: Kernel) -> InputError:
     return InputError(
-        f"{kernel!r} has negative eigenvalues, so no weighted sum of chi-squares is its null law; "
+        f"{kernel!r} has negative eigenvalues, so its null distribution is not known; "
         "test with null='permutation', or take a positive definite kernel"
     )
 
@@ -170,21 +170,21 @@ def mmd_tail(
     """P(unbiased MMD^2 of these sample sizes > statistic) under the null, and its deviation.
 
     MMD^2 is about (1/m + 1/n) sum_l lambda_l (z_l^2 - 1), with the eigenvalues of the pooled
-    rows; "gamma" has a gamma law with the same mean and variance in place of the sum of squares.
+    rows; "gamma" is a gamma distribution with the same mean and variance as this sum.
     If all features are equal, the probability is 1.
     """
     if kernel.flags.definiteness is Definiteness.INDEFINITE:
-        raise _no_law(kernel)
+        raise _negative_eigenvalues(kernel)
     factor = 1.0 / sizes[0] + 1.0 / sizes[1]
-    law = spectrum(kernel, Z) if null == "spectral" else CentredMoments.of(kernel, Z)
-    T, F = law.trace, law.squares if isinstance(law, Spectrum) else law.off_diagonal
+    terms = spectrum(kernel, Z) if null == "spectral" else CentredMoments.of(kernel, Z)
+    T, F = terms.trace, terms.squares if isinstance(terms, Spectrum) else terms.off_diagonal
     if F <= 0.0:
         return Tail(1.0, 0.0), 0.0
     if T <= 0.0:
-        raise _no_law(kernel)
+        raise _negative_eigenvalues(kernel)
     q, sd = statistic / factor + T, factor * float(np.sqrt(2.0 * F))
-    if isinstance(law, Spectrum):
-        return law.tail(q), sd
+    if isinstance(terms, Spectrum):
+        return terms.tail(q), sd
     return weighted_chi_square_tail([F / T], q, degrees=[T**2 / F]), sd
 
 
@@ -193,8 +193,8 @@ def hsic_tail(
 ) -> tuple[Tail, float]:
     """P(n HSIC_b > q) under independence, and the standard deviation of n HSIC_b.
 
-    By chi-squares weighted with the products lambda_i mu_j of eigenvalues, or a gamma law. If a
-    variable is constant, the probability is 1.
+    By chi-squares weighted with the products lambda_i mu_j of eigenvalues, or a gamma distribution.
+    If a variable is constant, the probability is 1.
     """
     if null == "gamma":
         if 0.0 in [_trace(k, Z) for k, Z in ((kernel_x, X), (kernel_y, Y))]:
@@ -202,10 +202,10 @@ def hsic_tail(
         shape, scale = hsic_gamma(kernel_x, X, kernel_y, Y)
         tail = weighted_chi_square_tail([0.5 * scale], q, degrees=[2.0 * shape])
         return tail, float(np.sqrt(shape)) * scale
-    law = spectrum(kernel_x, X).product(spectrum(kernel_y, Y))
-    if law.squares <= 0.0:  # a constant variable
+    terms = spectrum(kernel_x, X).product(spectrum(kernel_y, Y))
+    if terms.squares <= 0.0:  # a constant variable
         return Tail(1.0, 0.0), 0.0
-    return law.tail(q), float(np.sqrt(2.0 * law.squares))
+    return terms.tail(q), float(np.sqrt(2.0 * terms.squares))
 
 
 def _trace(kernel: Kernel, Z: Any) -> float:
@@ -213,7 +213,7 @@ def _trace(kernel: Kernel, Z: Any) -> float:
     S = GramOperator(kernel, Points(Z, kernel.domain), centred=True)
     trace, rounding = float(S.own.mean() - S.mean.mean()), _rounding(S)
     if kernel.flags.definiteness is Definiteness.INDEFINITE or trace < -rounding:
-        raise _no_law(kernel)
+        raise _negative_eigenvalues(kernel)
     return trace if trace > rounding else 0.0
 
 
