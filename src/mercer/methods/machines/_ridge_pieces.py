@@ -12,11 +12,12 @@ from mercer._array import Array, Points
 from mercer._certificate import FitCertificate
 from mercer._chunks import Chunks
 from mercer._status import Status
-from mercer._threads import interruptible, single_threaded_blas
+from mercer._threads import interruptible, map_threads, single_threaded_blas
 from mercer.engine import Dense, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg import Nystrom
+from mercer.linalg._blocked_products import batches
 from mercer.linalg._conjugate_gradients import ConjugateGradients
 from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.machines._ridge import (
@@ -153,11 +154,18 @@ class _System:
 
 def _factor(X: Any, Y: Array, w: Array | None, low: Nystrom, middle: Array, ones: bool) -> Array:
     """R of a QR decomposition of (1,) features and targets, times the roots of the weights."""
-    width = int(ones) + low.rank + Y.shape[1]
+    n, width = n_rows(X), int(ones) + low.rank + Y.shape[1]
+    root = np.ones(n) if w is None else np.sqrt(np.asarray(w).ravel())
+
+    def triangle(rows: slice) -> Array:
+        L = low.map(Points(X[rows], low.kernel.domain))
+        A = np.column_stack([np.ones((len(L), int(ones))), L, Y[rows] - middle])
+        A *= root[rows, None]
+        return np.asarray(np.linalg.qr(A, mode="r"))
+
     R = np.zeros((width, width))
-    for L, v, e, _ in _blocks(X, Y - middle, w, low):
-        columns = [np.ones((len(L), int(ones))), L, e]
-        R = _joined_factors(R, np.sqrt(v)[:, None] * np.column_stack(columns))
+    for batch in batches(n, width, _BLOCK // 2):
+        R = _joined_factors(R, np.vstack(map_threads(triangle, batch)))
     return R
 
 

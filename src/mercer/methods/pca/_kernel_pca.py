@@ -13,10 +13,11 @@ from mercer._frames import Header
 from mercer._progress import Callback, report, tracked
 from mercer._random import as_generator
 from mercer._threads import interruptible, map_threads, single_threaded_blas
-from mercer.engine import dense, n_columns, n_rows, pieces
+from mercer.engine import dense, n_columns, n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg import EigenPairs, GramOperator, Nystrom
+from mercer.linalg._blocked_products import batches
 from mercer.linalg._eigen import operator_pairs, signs
 from mercer.linalg._inputs import check_kernel, row_weights
 from mercer.linalg._nystrom import choose_landmarks, unexplained
@@ -29,8 +30,6 @@ _FIRST = 32  # components that are tried first if a share of the scatter is want
 _EPS = float(np.finfo(np.float64).eps)
 _ROUNDING = 1e-12  # of the largest eigenvalue: directions below are rounding errors
 _CHOSEN_AMONG = 20_000  # rows that landmarks are chosen among
-_BLOCK = 8192  # rows between two reports
-_THREAD_BLOCK = 1024  # rows whose features are held by a thread
 
 
 def kernel_pca(
@@ -243,7 +242,7 @@ class LandmarkScatter:
 
 def _moments(X: Any, weights: Array | None, low: Nystrom) -> dict[str, Any]:
     """The sums of `LandmarkScatter` over some rows, block by block."""
-    n, r, d = n_rows(X), low.rank, n_columns(X)
+    r, d = low.rank, n_columns(X)
     w = None if weights is None else np.asarray(weights, dtype=np.float64).ravel()
     out: dict[str, Any] = {
         "mass": 0.0,
@@ -257,10 +256,8 @@ def _moments(X: Any, weights: Array | None, low: Nystrom) -> dict[str, Any]:
     def sums(rows: slice) -> dict[str, Any]:
         return _block_moments(X[rows], None if w is None else w[rows], low)
 
-    for part in tracked(list(pieces(n, _BLOCK)), "rows"):
-        # a block is not smaller than its sum of squares
-        blocks = list(pieces(part.stop, max(_THREAD_BLOCK, r), part.start))
-        for found in map_threads(sums, blocks):
+    for batch in tracked(batches(n_rows(X), r), "rows"):
+        for found in map_threads(sums, batch):
             for name, change in found.items():
                 out[name] += change
     return out
@@ -276,7 +273,7 @@ def _block_moments(X: Any, weights: Array | None, low: Nystrom) -> dict[str, Any
         root = np.sqrt(w)[:, None]
         L *= root
         weighted = L * root
-    out = {"mass": float(w.sum()), "own": float(w @ own)}
+    out: dict[str, Any] = {"mass": float(w.sum()), "own": float(w @ own)}
     out |= {"first": weighted.sum(axis=0), "second": L.T @ L}
     if kernel.domain.is_vector:
         cross = X.T @ weighted
