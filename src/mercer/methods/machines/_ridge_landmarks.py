@@ -62,7 +62,8 @@ class LandmarkSolution:
         if fit_intercept:
             mean = transposed_matmul(Z, w[:, None])[:, 0] / w.sum()
         if path is None:
-            found = _by_normal_equations(Z, Y, w, penalty, mean, fit_intercept)
+            with single_threaded_blas():  # threads are for blocks
+                found = _by_normal_equations(Z, Y, w, penalty, mean, fit_intercept)
             if found is not None:
                 return found
             path = RidgePath.of_features(Z, Y, w, fit_intercept=fit_intercept, scatter=rows.scatter)
@@ -105,10 +106,8 @@ def _by_normal_equations(
                 right += b
     if not penalty > _LEAST_PENALTY * float(np.trace(second)):  # or NaN
         return None
-    shifted = second + penalty * np.eye(r)
-    with single_threaded_blas():
-        L = np.linalg.cholesky(shifted)
-        theta = cho_solve((L, True), right)
+    L = np.linalg.cholesky(second + penalty * np.eye(r))
+    theta = cho_solve((L, True), right)
     rest, kept = np.empty_like(targets), np.empty(len(w))  # t - F theta, P_ii penalty
 
     def residuals(part: slice) -> Array:

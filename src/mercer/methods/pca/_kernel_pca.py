@@ -256,10 +256,11 @@ def _moments(X: Any, weights: Array | None, low: Nystrom) -> dict[str, Any]:
     def sums(rows: slice) -> dict[str, Any]:
         return _block_moments(X[rows], None if w is None else w[rows], low)
 
-    for batch in tracked(batches(n_rows(X), r), "rows"):
-        for found in map_threads(sums, batch):
-            for name, change in found.items():
-                out[name] += change
+    with single_threaded_blas():
+        for batch in tracked(batches(n_rows(X), r), "rows"):
+            for found in map_threads(sums, batch):
+                for name, change in found.items():
+                    out[name] += change
     return out
 
 
