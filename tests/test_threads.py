@@ -209,6 +209,22 @@ def test_blas_has_one_thread_under_the_pool_and_its_own_again_after(blas_before)
     assert blas_threads() == blas_before
 
 
+def test_the_limit_holds_for_the_blas_of_scipy_that_is_loaded_later():
+    code = (
+        "from threadpoolctl import ThreadpoolController\n"
+        "from mercer._threads import single_threaded_blas\n"
+        "with single_threaded_blas():\n"
+        "    import scipy.linalg\n"
+        "    info = ThreadpoolController().select(user_api='blas').info()\n"
+        "    print({one['num_threads'] for one in info})"
+    )
+    two = os.environ | {"OPENBLAS_NUM_THREADS": "2"}
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=two, capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == "{1}"
+
+
 def test_the_limit_is_counted(blas_before):
     with single_threaded_blas():
         with single_threaded_blas():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import importlib
 import os
 import sys
 import threading
@@ -150,6 +151,7 @@ def single_threaded_blas() -> Iterator[None]:
     with _lock:
         if _blas_users == 0:
             if _controller is None:  # finding the libraries takes milliseconds: once
+                importlib.import_module("scipy.linalg")  # or else its BLAS would not be found
                 _controller = threadpoolctl.ThreadpoolController()
             _let_any_thread_control_blas()
             _blas_limit = _controller.limit(limits=1, user_api="blas")

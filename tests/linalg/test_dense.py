@@ -1,11 +1,11 @@
-"""Newton's steps with the sizes of the eigenvalues; singular values of tall matrices."""
+"""Newton's steps, singular values of tall matrices, triangular systems."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from mercer.linalg._blocked_products import thin_svd
-from mercer.linalg._dense import saddle_free_steps
+from mercer.linalg._dense import saddle_free_steps, solve_rows
 
 
 def test_steps_are_newtons_where_the_hessian_is_definite(rng):
@@ -35,3 +35,13 @@ def test_singular_values_of_tall_matrices(n, r, rank, rng):
     assert_allclose(V.T @ V, np.eye(k), atol=1e-13)
     assert_allclose(U.T @ U, np.eye(k), atol=1e-13)
     assert_allclose(s, np.linalg.svd(F, compute_uv=False), rtol=0.0, atol=1e-14 * s[0] * r)
+
+
+@pytest.mark.parametrize(("m", "r"), [(1, 1), (7, 40), (2000, 30)])
+def test_rows_of_triangular_systems(m, r, rng):
+    T, C = np.tril(rng.normal(size=(r, r))) + 3.0 * np.sqrt(r) * np.eye(r), rng.normal(size=(m, r))
+    expected = np.linalg.solve(T, C.T).T
+    whole = np.vstack([C, C])
+    solve_rows(T + np.triu(np.ones((r, r)), 1), whole[:m])  # above the diagonal nothing is read
+    assert_allclose(whole[:m], expected, rtol=1e-10, atol=1e-12)
+    assert np.array_equal(whole[m:], C)

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 
 import mercer as mc
 from mercer import Status, linalg
+from mercer.linalg._nystrom import choose_landmarks
 from mercer.linalg._solve import ShiftedLowRank
 from mercer.testing import awkward_kernels
 
@@ -166,6 +167,26 @@ def test_better_rules_leave_less(rng):
     best = 1000 - linalg.eigenpairs(k, X, 30).values.sum()
     assert min(mean.values()) >= best
     assert max(mean["kmeans"], mean["leverage"], mean["pivoted"]) < 0.5 * mean["uniform"]
+
+
+def test_leverage_of_more_rows_than_the_trace_is_estimated_from(rng):
+    X = np.vstack([0.1 * rng.normal(size=(5900, 3)), 3.0 * rng.normal(size=(100, 3)) - 5.0])
+    k = mc.Gaussian(1.0)
+    left = {
+        rule: linalg.nystrom(k, X, 60, rule=rule, random_state=0).trace_error
+        for rule in ("uniform", "leverage")
+    }
+    assert left["leverage"] < 0.5 * left["uniform"]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_landmarks_without_features(rule, rng):
+    X, k = rng.normal(size=(50, 2)), mc.Gaussian(1.0)
+    low = linalg.nystrom(k, X, 10, rule=rule, random_state=0)
+    bare = choose_landmarks(k, X, 10, rule=rule, random_state=0)
+    assert bare.factor.shape == (0, 10)
+    assert bare.status is low.status
+    assert_allclose(bare.map(X), low.factor)
 
 
 def test_kmeans_clusters_where_the_kernel_measures(rng):

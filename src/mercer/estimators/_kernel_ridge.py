@@ -37,13 +37,9 @@ from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Precomputed
 from mercer.linalg._solve import DIRECT_UP_TO
 from mercer.methods.machines._losses import SquareLoss
-from mercer.methods.machines._ridge import (
-    RidgeFit,
-    fit_ridge,
-    fit_ridge_landmarks,
-    merged_rows,
-)
+from mercer.methods.machines._ridge import RidgeFit, fit_ridge, merged_rows
 from mercer.methods.machines._ridge_fourier import fit_ridge_fourier
+from mercer.methods.machines._ridge_landmarks import LandmarkSolution, fit_ridge_landmarks
 from mercer.methods.machines._ridge_uncertainty import (
     LandmarkVariance,
     jackknife_plus,
@@ -294,8 +290,12 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
         if fit is None:
             rows = merged_rows(X.array, Y, w) if rows is None else rows
             X = X[rows.index]
-            if low is not None and path is not None:
-                fit = fit_ridge_landmarks(low, path, rows, self._sum_penalty)
+            if low is not None:
+                penalty, free = self._sum_penalty, bool(self.fit_intercept)
+                solution = LandmarkSolution.of(low, rows, penalty, path, fit_intercept=free)
+                fit = fit_ridge_landmarks(low, solution, rows)
+                self._landmarks = LandmarkVariance.of(low, solution)
+                self._loo = solution.leave_one_out
                 X = self.kernel_.points(low.landmarks)
             else:
                 method = None if self.solver == "auto" else self.solver
@@ -309,10 +309,8 @@ class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
         self._mass, self._rows, self._group = rows.weights, rows.rows, rows.group
         self._deviations = rows.deviations
         self._weights = np.ones(len(rows.rows)) if w is None else w[rows.rows]
-        if path is not None and len(path.weights) == len(rows.weights):
-            self._loo = loo = path.leave_one_out(self._sum_penalty)
-            if low is not None:
-                self._landmarks = LandmarkVariance.of(low, path, self._sum_penalty, loo)
+        if self._loo is None and path is not None and len(path.weights) == len(rows.weights):
+            self._loo = path.leave_one_out(self._sum_penalty)
 
     def _settings(self) -> dict[str, Any]:
         return {

@@ -34,6 +34,7 @@ def choose(
 ) -> tuple[Nystrom | None, RidgePath | None]:
     """Set the kernel and the penalty; returns landmarks and the path, if any."""
     free, low, path = bool(model.fit_intercept), None, None
+    given = model.max_norm is None and not is_auto(model.penalty)
     if is_auto(model.kernel):
         assert isinstance(model.kernel_, Gaussian)
         median = float(np.sqrt(2.0)) * model.kernel_.length_scale
@@ -41,9 +42,10 @@ def choose(
     if model.n_landmarks is not None:
         size = positive_int(model.n_landmarks, "n_landmarks")
         low = _landmarks(model.kernel_, X, size, rule=model.rule, random_state=model.random_state)
-        path = RidgePath.of_features(
-            low.factor, rows.targets, rows.weights, fit_intercept=free, scatter=rows.scatter
-        )
+        if not given:
+            path = RidgePath.of_features(
+                low.factor, rows.targets, rows.weights, fit_intercept=free, scatter=rows.scatter
+            )
     model._sum_penalty, path = _penalty(model, X, rows, path, unit)
     return low, path
 

@@ -17,11 +17,25 @@ from mercer.engine import pieces
 
 _WORK = 1 << 22  # products of one block, at least: a millisecond
 _ROWS = 1 << 14
+_BATCH = 8192  # rows
 
 
 def blocks(n: int, per_row: int) -> list[slice]:
     """Blocks of rows that are worth a thread, for a number of products per row."""
     return list(pieces(n, max(256, min(_ROWS, _WORK // max(1, per_row)))))
+
+
+def batches(n: int, r: int, rows: int = 1024) -> list[list[slice]]:
+    """Blocks of rows with r features each for the threads, a batch of some blocks at a time.
+
+    By default they stay in the cache. Blocks have at least r rows, so that r x r numbers for each
+    block of a batch, such as a sum of squares, take no more memory than its features.
+    """
+    size = max(rows, r)
+    return [
+        list(pieces(part.stop, size, part.start))
+        for part in pieces(n, size * max(1, _BATCH // size))
+    ]
 
 
 def transposed_matmul(L: Array, B: Array) -> Array:

@@ -1,7 +1,7 @@
 """Dense factorisations by LAPACK, in place: Cholesky, with and without pivots, and eigenpairs.
 
-SciPy's wrappers hold the interpreter lock, so LAPACK is called through the pointers that SciPy
-publishes for Cython; `interruptible` then lets a signal end a long call.
+SciPy's wrappers hold the interpreter lock, so LAPACK and BLAS are called through the pointers that
+SciPy publishes for Cython; then threads run side by side, and a signal can end a long call.
 """
 
 from __future__ import annotations
@@ -127,6 +127,13 @@ def independent(W: Array, tol: float) -> tuple[Array, Array]:
     return order[:r].astype(np.intp) - 1, np.tril(W.T[:r, :r])
 
 
+def solve_rows(T: Array, C: Array) -> None:
+    """Replace each row c of C by T^-1 c, for a lower triangular T; both contiguous by rows."""
+    (m, r), one = C.shape, np.ones(())
+    # LAPACK sees the columns of C' and the upper triangle of T'
+    _call("dtrsm", b"L", b"U", b"T", b"N", r, m, one, T, r, C, r)
+
+
 def check_finite(K: Array) -> None:
     """Raise if kernel values overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
@@ -152,20 +159,25 @@ def _cholesky(K: Array, triangle: bytes) -> int:
 
 
 def _lapack(_: Array, name: str, *arguments: Any) -> int:
-    """Call a routine with everything by reference, without the interpreter lock; returns info."""
+    """Call a routine of LAPACK; returns info."""
+    info = np.zeros((), dtype=np.intc)
+    _call(name, *arguments, info)
+    return int(info)
+
+
+def _call(name: str, *arguments: Any) -> None:
+    """Call a routine with everything by reference, without the interpreter lock."""
     values = [
         np.array(a, dtype=np.intc) if isinstance(a, int) else np.asarray(a) for a in arguments
     ]
-    info = np.zeros((), dtype=np.intc)
-    _routine(name)(*(value.ctypes.data for value in values), info.ctypes.data)
-    return int(info)
+    _routine(name)(*(value.ctypes.data for value in values))
 
 
 @cache
 def _routine(name: str) -> Callable[..., None]:
-    from scipy.linalg import cython_lapack
+    from scipy.linalg import cython_blas, cython_lapack
 
-    capsule = cython_lapack.__pyx_capi__[name]
+    capsule = (cython_blas.__pyx_capi__ | cython_lapack.__pyx_capi__)[name]
     get_name, get_pointer = (
         ctypes.pythonapi.PyCapsule_GetName,
         ctypes.pythonapi.PyCapsule_GetPointer,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,12 +26,13 @@ from mercer.engine import n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._blocked_products import blocks
-from mercer.linalg._dense import EPS, check_finite, independent
+from mercer.linalg._dense import EPS, check_finite, independent, solve_rows
 from mercer.linalg._inputs import double_points, refuses_overflow, require_definite
 from mercer.linalg._pivoted_cholesky import INDEFINITE, pivoted_cholesky
 
 _RULES = ("uniform", "kmeans", "leverage", "pivoted")
 _LLOYD = 10  # iterations of k-means: landmarks need not be optimal
+_TRACE_ROWS = 2_000  # that a trace is estimated from, if more: its size is enough
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +109,8 @@ def nystrom(
     rule : {"uniform", "kmeans", "leverage", "pivoted"}
         How landmarks are chosen: rows at random; centres of k-means (dense vectors only); rows at
         random by approximate ridge leverage scores (see `leverage_scores`, with as many points in
-        its sketch, and as penalty the trace that this sketch leaves unexplained, divided by their
-        number); the greedy pivots of `pivoted_cholesky`.
+        its sketch, and as penalty the trace that this sketch leaves unexplained, as estimated from
+        2,000 rows, divided by their number); the greedy pivots of `pivoted_cholesky`.
     random_state : int, Generator, RandomState or None
         Draws landmarks; not used by `pivoted`.
 
@@ -133,6 +134,20 @@ def nystrom(
     >>> np.allclose(low.map(X), low.factor)
     True
     """
+    points = double_points(kernel, X)
+    checked = Points(points, kernel.domain)
+    low = choose_landmarks(kernel, checked, n_landmarks, rule=rule, random_state=random_state)
+    with single_threaded_blas():
+        L = _features(kernel, points, low.landmarks, low.triangle)
+    error = float(unexplained(kernel, points, L).sum())
+    return replace(low, factor=frozen(L), trace_error=error)
+
+
+@refuses_overflow
+def choose_landmarks(
+    kernel: Kernel, X: Any, n_landmarks: int, *, rule: str = "uniform", random_state: Any = None
+) -> Nystrom:
+    """As `nystrom`, without the features of X: the factor has no rows, and no trace is missing."""
     require_definite(kernel, "nystrom")
     points = double_points(kernel, X)
     size = min(positive_int(n_landmarks, "n_landmarks"), n_rows(points))
@@ -140,11 +155,9 @@ def nystrom(
     with single_threaded_blas():  # threads are for blocks, see `_blocked_products`
         Z, index = _landmarks(kernel, points, size, rule, as_generator(random_state))
         order, T = _triangle(kernel, Z)
-        status = Status.SOLVED if len(T) == n_rows(Z) else Status.TRUNCATED
-        Z, index = Z[order], None if index is None else frozen(index[order])
-        L = _features(kernel, points, Z, T)
-    error = float(_unexplained(kernel, points, L).sum())
-    return Nystrom(kernel, Z, index, frozen(L), error, status, frozen(T))
+    status = Status.SOLVED if len(T) == n_rows(Z) else Status.TRUNCATED
+    index = None if index is None else frozen(index[order])
+    return Nystrom(kernel, Z[order], index, np.zeros((0, len(T))), 0.0, status, frozen(T))
 
 
 @refuses_overflow
@@ -194,7 +207,7 @@ def leverage_scores(
     s = n if n_sketch is None else min(n, positive_int(n_sketch, "n_sketch"))
     J = np.arange(n) if s == n else as_generator(random_state).choice(n, s, replace=False)
     with single_threaded_blas():
-        left = _left_by_ridge(kernel, points, J, penalty * s / n)
+        left = _left_by_ridge(kernel, points, points[J], penalty * s / n)
     return np.clip(left / penalty, 0.0, 1.0)
 
 
@@ -206,16 +219,19 @@ def _landmarks(
     if rule == "pivoted":
         low = pivoted_cholesky(kernel, Points(X, kernel.domain), max_rank=size, tol=0.0)
         return X[low.pivots], low.pivots
-    index = rng.choice(n_rows(X), size, replace=False)
+    n = n_rows(X)
+    index = rng.choice(n, size, replace=False)
     if rule == "leverage":
         # the penalty is the trace that the uniform sample leaves unexplained, per landmark: then
         # about as many directions matter as there are landmarks
-        penalty = float(_left_by_ridge(kernel, X, index, 0.0).sum()) / size
+        some = np.unique(np.linspace(0, n - 1, _TRACE_ROWS).astype(int))
+        left = _left_by_ridge(kernel, X[some], X[index], 0.0)
+        penalty = float(left.mean()) * n / size
         own = engine.diagonal(kernel.program, X)
         if penalty > 1e-14 * float(own.sum()):  # else the sample explains everything
-            left = _left_by_ridge(kernel, X, index, penalty * size / n_rows(X))
+            left = _left_by_ridge(kernel, X, X[index], penalty * size / n)
             scores = np.clip(left / penalty, 1e-12, 1.0)
-            index = rng.choice(n_rows(X), size, replace=False, p=scores / scores.sum())
+            index = rng.choice(n, size, replace=False, p=scores / scores.sum())
     return X[index], index
 
 
@@ -261,21 +277,15 @@ def _triangle(kernel: Kernel, Z: Any, ridge: float = 0.0) -> tuple[Array, Array]
 
 def _features(kernel: Kernel, Y: Any, Z: Any, T: Array) -> Array:
     """k(Y, Z) T'^-1, in the memory of k(Y, Z)."""
-    from scipy.linalg.blas import dtrsm
-
     if len(T) == 0:
         return np.zeros((n_rows(Y), 0))
     C = np.ascontiguousarray(engine.gram(kernel.program, Y, Z), dtype=np.float64)
-    T = np.asfortranarray(T)
-
-    def solve(rows: slice) -> None:
-        dtrsm(1.0, T, C[rows].T, lower=1, overwrite_b=1)  # T^-1 C', whose columns are rows of C
-
-    map_threads(solve, blocks(len(C), len(T) ** 2))
+    T = np.ascontiguousarray(T)
+    map_threads(lambda rows: solve_rows(T, C[rows]), blocks(len(C), len(T) ** 2))
     return C
 
 
-def _unexplained(kernel: Kernel, X: Any, L: Array) -> Array:
+def unexplained(kernel: Kernel, X: Any, L: Array) -> Array:
     """k(x_i, x_i) - |z_i|^2 >= 0 for the features z_i in the rows of L."""
     own = engine.diagonal(kernel.program, X).astype(np.float64)
     left = own - np.einsum("ij,ij->i", L, L)
@@ -287,8 +297,7 @@ def _unexplained(kernel: Kernel, X: Any, L: Array) -> Array:
     return np.asarray(np.maximum(left, 0.0))
 
 
-def _left_by_ridge(kernel: Kernel, X: Any, J: Array, ridge: float) -> Array:
-    """k(x_i, x_i) - k_iJ (K_JJ + ridge I)^-1 k_Ji, shape (n,)."""
-    order, T = _triangle(kernel, X[J], ridge)
-    L = _features(kernel, X, X[J[order]], T)
-    return _unexplained(kernel, X, L)
+def _left_by_ridge(kernel: Kernel, X: Any, Z: Any, ridge: float) -> Array:
+    """k(x_i, x_i) - k_iZ (K_ZZ + ridge I)^-1 k_Zi, shape (n,)."""
+    order, T = _triangle(kernel, Z, ridge)
+    return unexplained(kernel, X, _features(kernel, X, Z[order], T))

@@ -8,7 +8,6 @@ pieces. So features stay where they are, and only small matrices are added up.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,8 @@ from mercer._progress import tracked
 from mercer.engine import pieces
 from mercer.kernels import Kernel, Vectors
 from mercer.kernels._domain import points_of
-from mercer.linalg import Nystrom, nystrom
+from mercer.linalg import Nystrom
+from mercer.linalg._nystrom import choose_landmarks
 from mercer.methods.hypothesis_tests._forms_in_pieces import (
     equal_up_to_rounding,
     hsic_in_pieces,
@@ -118,8 +118,7 @@ def _features(x: Chunks, kernels: tuple[Kernel, ...], rng: np.random.Generator) 
     """Landmarks among rows drawn at random, in random order, and the means of all features."""
     index = rng.choice(len(x), min(len(x), _CHOSEN_AMONG), replace=False)
     some, size = x.rows(index), max(1, _LANDMARKS // len(kernels))
-    lows = [nystrom(k, some, size, rule="pivoted") for k in kernels]
-    lows = [replace(low, factor=np.empty((0, low.rank))) for low in lows]  # which tasks do not need
+    lows = [choose_landmarks(k, some, size, rule="pivoted") for k in kernels]
     features = Features(lows, [np.zeros(low.rank) for low in lows])
     sums = x.total(_sum, features, task="features") / len(x)
     return Features(lows, np.split(sums, features.starts[1:])[: len(lows)])

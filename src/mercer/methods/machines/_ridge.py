@@ -14,7 +14,7 @@ from mercer._status import Status
 from mercer.engine import Dense, PreparedSum, as_float64
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
-from mercer.linalg import Nystrom, solve
+from mercer.linalg import solve
 from mercer.linalg._inputs import refuses_overflow
 from mercer.linalg._solve import DIRECT_UP_TO
 from mercer.methods._rows import distinct_index, row_keys
@@ -138,23 +138,6 @@ def fit_ridge(
     intercept = centre + w @ (Y - centre - values) / w.sum() if fit_intercept else centre
     found = certificate(rows, coef, values, intercept, penalty, fit_intercept)
     return RidgeFit(coef, intercept, found, n_iter, status, done)
-
-
-def fit_ridge_landmarks(
-    low: Nystrom, path: RidgePath, rows: MergedRows, penalty: float
-) -> RidgeFit:
-    """Minimise the same over combinations f of the features of landmarks, given their path."""
-    from scipy.linalg import solve_triangular
-
-    alpha, Y, w = path.coef(penalty), rows.targets, rows.weights
-    theta = low.factor.T @ alpha
-    values = low.factor @ theta
-    intercept = np.zeros(Y.shape[1])
-    if path.fit_intercept:
-        intercept = w @ (Y - values) / w.sum()
-    coef = solve_triangular(low.triangle, theta, lower=True, trans="T")
-    found = certificate(rows, alpha, values, intercept, penalty, path.fit_intercept)
-    return RidgeFit(np.asarray(coef), intercept, found, 1, Status.SOLVED, "landmarks")
 
 
 def worst_status(statuses: Array) -> Status:

@@ -148,9 +148,7 @@ class RidgePath:
         Infinite if the other rows do not determine a prediction.
         """
         own = np.sqrt(self.weights) * self.inverse_diagonal(penalty)
-        scaled = self._scaled(penalty)
-        out = np.full(scaled.shape, np.inf)
-        return np.asarray(np.divide(scaled, own[:, None], out=out, where=own[:, None] > 0.0))
+        return leave_one_out(self._scaled(penalty), own[:, None])
 
     @cached_property
     def leave_one_out_errors(self) -> Array:
@@ -164,8 +162,7 @@ class RidgePath:
             for t, along in enumerate(self._along.T):
                 scaled = U @ (inverse * along[:, None])
                 scaled += np.outer(self._across[rows, t], outside)
-                unknown = np.full(own.shape, np.inf)
-                residuals = np.divide(scaled, own, out=unknown, where=own > 0.0)
+                residuals = leave_one_out(scaled, own)
                 with np.errstate(over="ignore"):
                     out[:, t] += w @ residuals**2
         return out / self.total
@@ -232,6 +229,12 @@ class RidgePath:
         """D^(-1/2) a."""
         inside = self.vectors @ (self._inverse(self.values, penalty)[:, None] * self._along)
         return np.asarray(inside + self._inverse(np.zeros(1), penalty) * self._across)
+
+
+def leave_one_out(scaled: Array, own: Array) -> Array:
+    """scaled / own; infinite where own is zero, as other rows do not determine a prediction."""
+    out = np.full(scaled.shape, np.inf)
+    return np.asarray(np.divide(scaled, own, out=out, where=own > 0.0))
 
 
 def weighted_targets(Y: Array, weights: Array, centred: bool) -> Array:

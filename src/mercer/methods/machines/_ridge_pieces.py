@@ -12,11 +12,12 @@ from mercer._array import Array, Points
 from mercer._certificate import FitCertificate
 from mercer._chunks import Chunks
 from mercer._status import Status
-from mercer._threads import interruptible, single_threaded_blas
+from mercer._threads import interruptible, map_threads, single_threaded_blas
 from mercer.engine import Dense, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg import Nystrom
+from mercer.linalg._blocked_products import batches
 from mercer.linalg._conjugate_gradients import ConjugateGradients
 from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.machines._ridge import (
@@ -153,11 +154,19 @@ class _System:
 
 def _factor(X: Any, Y: Array, w: Array | None, low: Nystrom, middle: Array, ones: bool) -> Array:
     """R of a QR decomposition of (1,) features and targets, times the roots of the weights."""
-    width = int(ones) + low.rank + Y.shape[1]
+    n, width = n_rows(X), int(ones) + low.rank + Y.shape[1]
+    root = np.ones(n) if w is None else np.sqrt(np.asarray(w).ravel())
+
+    def triangle(rows: slice) -> Array:
+        L = low.map(Points(X[rows], low.kernel.domain))
+        A = np.column_stack([np.ones((len(L), int(ones))), L, Y[rows] - middle])
+        A *= root[rows, None]
+        return np.asarray(np.linalg.qr(A, mode="r"))
+
     R = np.zeros((width, width))
-    for L, v, e, _ in _blocks(X, Y - middle, w, low):
-        columns = [np.ones((len(L), int(ones))), L, e]
-        R = _joined_factors(R, np.sqrt(v)[:, None] * np.column_stack(columns))
+    with single_threaded_blas():
+        for batch in batches(n, width, _BLOCK // 2):
+            R = _joined_factors(R, np.vstack(map_threads(triangle, batch)))
     return R
 
 
@@ -168,9 +177,12 @@ def _joined_factors(one: Array, other: Array) -> Array:
 def _scatter(X: Any, w: Array | None, low: Nystrom) -> tuple[float, Array]:
     """The sums of k(x, x) and of zz' over rows with features z, block by block."""
     own, second = 0.0, np.zeros((low.rank, low.rank))
-    for L, v, _, k in _blocks(X, np.zeros((n_rows(X), 0)), w, low):
-        own += float(v @ k)
-        second += (L * v[:, None]).T @ L
+    v = np.ones(n_rows(X)) if w is None else np.asarray(w).ravel()
+    for part in pieces(n_rows(X), _BLOCK):
+        points = Points(X[part], low.kernel.domain)
+        L = low.map(points)
+        own += float(v[part] @ low.kernel.diag(points))
+        second += (L * v[part, None]).T @ L
     return own, second
 
 
@@ -179,26 +191,27 @@ def _residual_sums(
 ) -> dict[str, Any]:
     """Sums of the errors of a fit, and of their products with features and targets."""
     t = Y.shape[1]
+    v = np.ones(len(Y)) if w is None else np.asarray(w).ravel()
     out: dict[str, Any] = {
         "squares": np.zeros(t), "errors": np.zeros(t), "targets": 0.0,
         "cross": np.zeros((low.rank, t)),
     }  # fmt: skip
-    for L, v, y, _ in _blocks(X, Y, w, low):
+
+    def sums(rows: slice) -> dict[str, Any]:
+        L, y = low.map(Points(X[rows], low.kernel.domain)), Y[rows]
         e = y - L @ theta - intercept
-        scaled = v[:, None] * e
-        out["squares"] += np.sum(scaled * e, axis=0)
-        out["errors"] += scaled.sum(axis=0)
-        out["targets"] += float(np.sum(scaled * (y - centre)))
-        out["cross"] += L.T @ scaled
+        scaled = v[rows, None] * e
+        return {
+            "squares": np.sum(scaled * e, axis=0), "errors": scaled.sum(axis=0),
+            "targets": float(np.sum(scaled * (y - centre))), "cross": L.T @ scaled,
+        }  # fmt: skip
+
+    with single_threaded_blas():
+        for batch in batches(len(Y), low.rank):
+            for found in map_threads(sums, batch):
+                for name, change in found.items():
+                    out[name] += change
     return out
-
-
-def _blocks(X: Any, Y: Array, w: Array | None, low: Nystrom) -> Any:
-    """Features, weights, targets and k(x, x) of some rows at a time."""
-    v = np.ones(n_rows(X)) if w is None else np.asarray(w).ravel()
-    for part in pieces(n_rows(X), _BLOCK):
-        points = Points(X[part], low.kernel.domain)
-        yield low.map(points), v[part], Y[part], low.kernel.diag(points)
 
 
 def _pair_product(y: Any, x: Any, V: Array, program: Any) -> Array:

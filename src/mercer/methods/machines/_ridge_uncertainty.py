@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._array import Array, Points
+from mercer._threads import single_threaded_blas
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg import GramOperator, Nystrom, solve
 from mercer.linalg._dense import EPS, invert
 from mercer.linalg._inputs import refuses_overflow
 from mercer.linalg._solve import DIRECT_UP_TO
-from mercer.methods.machines._ridge_path import RidgePath
+from mercer.methods.machines._ridge_landmarks import LandmarkSolution
 
 
 def smoothing_weights(
@@ -100,20 +101,19 @@ class LandmarkVariance:
     scale: Array
 
     @classmethod
-    def of(cls, low: Nystrom, path: RidgePath, penalty: float, loo: Array) -> LandmarkVariance:
-        """From landmarks, the path of penalties on them, and leave-one-out residuals."""
-        w, free = path.weights, path.fit_intercept
-        mean = w @ low.factor / w.sum() if free else np.zeros(low.rank)
-        assert path.directions is not None
-        S = path.directions * path.values @ path.directions.T
+    def of(cls, low: Nystrom, solution: LandmarkSolution) -> LandmarkVariance:
+        """From landmarks and the fit to them."""
+        w, penalty, S = solution.weights, solution.penalty, solution.second.copy()
         # at least the rounding of S; any number, if all features are equal (1 keeps |z - m|^2)
         ridge = max(penalty, len(w) * EPS * float(np.trace(S))) or 1.0
         S[np.diag_indices(len(S))] += ridge
         with np.errstate(invalid="ignore"):  # a single row has an infinite residual
-            scale = np.mean(path.coef(penalty) * loo, axis=0)
+            scale = np.mean(solution.coef * solution.leave_one_out, axis=0)
         scale = np.where(np.isnan(scale), np.inf, scale)
-        unknown = penalty / float(w.sum()) if free else 0.0
-        return cls(low.triangle, np.linalg.cholesky(S), mean, ridge, unknown, scale)
+        unknown = penalty / float(w.sum()) if solution.fit_intercept else 0.0
+        with single_threaded_blas():
+            L = np.linalg.cholesky(S)
+        return cls(low.triangle, L, solution.mean, ridge, unknown, scale)
 
     def variance(self, K: Array, own: Array) -> Array:
         """For K = k(landmarks, Y) of shape (r, q) and own = k(y, y); shape (q,)."""

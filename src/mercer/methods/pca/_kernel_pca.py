@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,15 @@ from mercer._chunks import Chunks, sampled
 from mercer._frames import Header
 from mercer._progress import Callback, report, tracked
 from mercer._random import as_generator
-from mercer._threads import interruptible, single_threaded_blas
-from mercer.engine import dense, n_columns, n_rows, pieces
+from mercer._threads import interruptible, map_threads, single_threaded_blas
+from mercer.engine import dense, n_columns, n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
-from mercer.linalg import EigenPairs, GramOperator, Nystrom, nystrom
+from mercer.linalg import EigenPairs, GramOperator, Nystrom
+from mercer.linalg._blocked_products import batches
 from mercer.linalg._eigen import operator_pairs, signs
 from mercer.linalg._inputs import row_weights
+from mercer.linalg._nystrom import choose_landmarks, unexplained
 from mercer.methods._rows import distinct_rows
 from mercer.preimages import Candidates, FittedMap, LearnedMap, LinearInverse, Solver, preimage
 from mercer.space import Element, Subspace
@@ -28,7 +30,6 @@ _FIRST = 32  # components that are tried first if a share of the scatter is want
 _EPS = float(np.finfo(np.float64).eps)
 _ROUNDING = 1e-12  # of the largest eigenvalue: directions below are rounding errors
 _CHOSEN_AMONG = 20_000  # rows that landmarks are chosen among
-_BLOCK = 8192  # rows whose features are held at once
 
 
 def kernel_pca(
@@ -183,14 +184,14 @@ class LandmarkScatter:
         if n_rows(X) > _CHOSEN_AMONG:
             X = X[np.sort(rng.choice(n_rows(X), _CHOSEN_AMONG, replace=False))]
         report("landmarks")
-        low = nystrom(kernel, Points(X, kernel.domain), n_landmarks, rule=rule, random_state=rng)
+        points = Points(X, kernel.domain)
+        low = choose_landmarks(kernel, points, n_landmarks, rule=rule, random_state=rng)
         if low.rank == 0 and np.any(kernel.diag(X) < 0.0):
             raise InputError(
                 "k(x, x) is not above zero at any landmark, so their features span nothing; use "
                 'more landmarks, rule="pivoted", or a positive definite kernel'
             )
         r, d = low.rank, n_columns(X)
-        low = replace(low, factor=np.empty((0, r)))  # features of the rows are not needed any more
         rows, cross = (np.zeros(d), np.zeros((r, d))) if kernel.domain.is_vector else (None, None)
         return cls(low, np.zeros(r), np.zeros((r, r)), rows, cross, header=given.header)
 
@@ -225,7 +226,9 @@ class LandmarkScatter:
             values, vectors = values[: int(n_components)], vectors[:, : int(n_components)]
         values, vectors = kept(values, vectors, n_components, total, self.own)
         vectors = vectors * signs((self.low.triangle - mean) @ vectors)  # coordinates of landmarks
-        coef = solve_triangular(self.low.triangle.T, np.column_stack([vectors, mean]), lower=False)
+        right = np.column_stack([vectors, mean])
+        with single_threaded_blas():
+            coef = solve_triangular(self.low.triangle.T, right, lower=False)
         kernel = self.low.kernel
         Z = Points(self.low.landmarks, kernel.domain, self.header)
         origin, directions = Element(kernel, Z, coef[:, -1]), Element(kernel, Z, coef[:, :-1])
@@ -239,28 +242,44 @@ class LandmarkScatter:
 
 def _moments(X: Any, weights: Array | None, low: Nystrom) -> dict[str, Any]:
     """The sums of `LandmarkScatter` over some rows, block by block."""
-    kernel, r, d = low.kernel, low.rank, n_columns(X)
-    w = np.ones(n_rows(X)) if weights is None else np.asarray(weights, dtype=np.float64).ravel()
+    r, d = low.rank, n_columns(X)
+    w = None if weights is None else np.asarray(weights, dtype=np.float64).ravel()
     out: dict[str, Any] = {
         "mass": 0.0,
         "own": 0.0,
         "first": np.zeros(r),
         "second": np.zeros((r, r)),
     }
-    if kernel.domain.is_vector:
+    if low.kernel.domain.is_vector:
         out |= {"rows": np.zeros(d), "cross": np.zeros((r, d))}
-    for part in tracked(list(pieces(n_rows(X), _BLOCK)), "rows"):
-        points, v = Points(X[part], kernel.domain), w[part]
-        L = low.map(points)
-        weighted = L * v[:, None]
-        out["mass"] += float(v.sum())
-        out["first"] += v @ L
-        out["second"] += weighted.T @ L
-        out["own"] += float(v @ kernel.diag(points))
-        if kernel.domain.is_vector:
-            out["rows"] += np.asarray(X[part].T @ v).ravel()
-            cross = X[part].T @ weighted
-            out["cross"] += np.asarray(cross.toarray() if is_sparse(cross) else cross).T
+
+    def sums(rows: slice) -> dict[str, Any]:
+        return _block_moments(X[rows], None if w is None else w[rows], low)
+
+    with single_threaded_blas():
+        for batch in tracked(batches(n_rows(X), r), "rows"):
+            for found in map_threads(sums, batch):
+                for name, change in found.items():
+                    out[name] += change
+    return out
+
+
+def _block_moments(X: Any, weights: Array | None, low: Nystrom) -> dict[str, Any]:
+    """The sums over rows whose features are in the cache of one thread."""
+    kernel, points = low.kernel, Points(X, low.kernel.domain)
+    L = weighted = low.map(points)
+    own = unexplained(kernel, points.array, L) + np.einsum("ij,ij->i", L, L)
+    w = np.ones(len(L)) if weights is None else weights
+    if weights is not None:  # L'L, of one array, takes half as many operations as L'(wL)
+        root = np.sqrt(w)[:, None]
+        L *= root
+        weighted = L * root
+    out: dict[str, Any] = {"mass": float(w.sum()), "own": float(w @ own)}
+    out |= {"first": weighted.sum(axis=0), "second": L.T @ L}
+    if kernel.domain.is_vector:
+        cross = X.T @ weighted
+        cross = np.asarray(cross.toarray() if is_sparse(cross) else cross).T
+        out |= {"rows": np.asarray(X.T @ w).ravel(), "cross": cross}
     return out
 
 
