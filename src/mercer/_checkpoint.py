@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+import warnings
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
@@ -24,7 +25,7 @@ import numpy as np
 from mercer._array import Array, is_sparse
 from mercer._progress import is_interrupted
 from mercer._status import Status
-from mercer.exceptions import InputError
+from mercer.exceptions import InputError, MercerWarning
 
 State = dict[str, Any]  # numbers, strings and arrays by name
 _BLOCK = 1 << 24  # bytes that are copied at a time
@@ -72,7 +73,16 @@ class Store:
 
     def _flush(self) -> None:
         started = list(dict.fromkeys([*(self.earlier or []), *self.begun]))
-        self.write(self.states, started)
+        try:
+            self.write(self.states, started)
+        except OSError as error:  # the computation is worth more than its checkpoint
+            problem = error.strerror or error
+            warnings.warn(
+                f"the checkpoint {self.name} cannot be written ({problem}); the computation goes "
+                "on without it",
+                MercerWarning,
+                stacklevel=2,
+            )
         self._last = monotonic()
 
     def forget(self, key: str) -> None:

@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import mercer as mc
 from mercer._chunks import LocalChunks, as_chunks
@@ -52,6 +53,34 @@ def test_float32_stays_float32(cut):
     found = psi(cut(Y.astype(np.float32)))
     assert found.dtype == found.compute().dtype == np.float32
     np.testing.assert_allclose(found.compute(), mc.mean_embedding(k, X)(Y), rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["float32", "Float32", "float32[pyarrow]", "Float64"])
+def test_types_of_dataframes_are_those_in_memory(kind, cluster):
+    pytest.importorskip("pyarrow")
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    frame = pd.DataFrame(X, columns=list("ab")).astype(kind)
+    model = mc.KernelPCA(2, kernel=k, n_landmarks=20, random_state=0)
+    known = model.fit(frame).transform(frame)
+    rows = dd.from_pandas(frame, npartitions=3)
+    found = model.fit(rows).transform(rows)
+    assert found.dtype == found.compute().dtype == known.dtype
+
+
+def test_sparse_chunks_are_refused_by_estimators(cut):
+    rows = cut(X).map_blocks(csr_array)
+    with pytest.raises(InputError, match="sparse chunks"):
+        mc.KernelPCA(2, kernel=k, n_landmarks=20).fit(rows)
+
+
+def test_missing_values_are_said_to_be_in_a_chunk(cut):
+    rows = cut(np.where(np.arange(len(X))[:, None] == 77, np.nan, X))
+    for fit in (
+        mc.KernelPCA(2, kernel=k, n_landmarks=20).fit,
+        lambda rows: mc.mean_embedding(k, rows).norm(),
+    ):
+        with pytest.raises(InputError, match=r"a chunk of X contains NaN .* at \(37, 0\)"):
+            fit(rows)
 
 
 def test_chunks_along_columns_are_joined_and_weights_may_be_cut_elsewhere(cluster):

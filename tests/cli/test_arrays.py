@@ -89,7 +89,7 @@ def test_many_rows_take_blocks_and_landmarks(run, rng, monkeypatch):
     t = rng.uniform(0.0, 2.0 * np.pi, 400)
     X = np.column_stack([np.cos(t), np.sin(t)]) + 0.1 * rng.normal(size=(400, 2))
     monkeypatch.setattr(_denoise, "_MANY", 100)
-    monkeypatch.setattr(_denoise, "_LANDMARKS", 50)
+    monkeypatch.setattr(_denoise, "LANDMARKS", 50)
     monkeypatch.setattr(_run, "_BLOCK", 37)
     np.save("a.npy", X)
     ran = run("denoise", "a.npy", "-o", "b.npy", "--no-scale", "--noise", "0.1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -15,8 +16,8 @@ import pytest
 import mercer as mc
 from mercer._checkpoint import checkpointed, fingerprint
 from mercer._progress import watched
-from mercer.exceptions import InputError
-from mercer.io import checkpoint
+from mercer.exceptions import InputError, MercerWarning
+from mercer.io import _archive, checkpoint
 from mercer.linalg._conjugate_gradients import ConjugateGradients
 
 # each leaves its result in `out`, a list of arrays
@@ -389,6 +390,36 @@ def test_states_that_do_not_fit_are_refused(bad, tmp_path):
     mc.save(stored, path)
     with pytest.raises(InputError, match="damaged"), checkpoint(path):
         small()
+
+
+def test_a_full_disk_does_not_end_the_computation(tmp_path, monkeypatch):
+    path, write = tmp_path / "fit.checkpoint", _archive._write
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    break_off(path)
+    before = path.read_bytes()
+    monkeypatch.setattr(_archive, "_write", full)
+    with pytest.warns(MercerWarning, match="No space left"), checkpoint(path, every=0.0):
+        found = small()
+    np.testing.assert_array_equal(found.coef, small().coef)
+    path.write_bytes(before)
+    with pytest.warns(MercerWarning, match="No space left"), pytest.raises(RuntimeError):  # noqa: SIM117
+        with watched(interrupted_at(2)), checkpoint(path, every=0.0):
+            small()
+    assert path.read_bytes() == before
+    monkeypatch.setattr(_archive, "_write", write)
+    with checkpoint(path):
+        np.testing.assert_array_equal(small().coef, found.coef)
+
+
+def test_folders_and_folders_without_rights_are_refused(tmp_path, monkeypatch):
+    with pytest.raises(InputError, match="is a folder"), checkpoint(tmp_path):
+        pass
+    monkeypatch.setattr(os, "access", lambda *_: False)  # whoever runs the tests
+    with pytest.raises(InputError, match="not writable"), checkpoint(tmp_path / "a"):
+        pass
 
 
 def test_an_interval_is_kept_and_the_parent_folder_must_exist(tmp_path):

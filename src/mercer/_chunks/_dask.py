@@ -56,8 +56,7 @@ class DaskChunks(Chunks):
             meta = X._meta
             head = np.asarray(as_numbers(X._meta_nonempty, name))  # refuses text and dates
             blocks = [_named("numbers", _numbers, block) for block in X.to_delayed()]
-            kinds = {str(kind) for kind in np.atleast_1d(meta.dtypes)}
-            tail, dtype = head.shape[1:], np.dtype(np.float32 if kinds == {"float32"} else float)
+            tail, dtype = head.shape[1:], _float_type(meta)
             sizes = (np.nan,)
         else:
             raise InputError(
@@ -202,5 +201,10 @@ def _numbers(block: Any) -> Any:
     """A block of a dataframe or series as an array; an empty one has nothing to check."""
     if not len(block):
         return np.empty(block.shape)
-    narrow = all(str(kind) == "float32" for kind in np.atleast_1d(block.dtypes))
-    return as_numbers(block, "a chunk").astype(np.float32 if narrow else np.float64, copy=False)
+    return as_numbers(block, "a chunk").astype(_float_type(block), copy=False)
+
+
+def _float_type(frame: Any) -> Any:
+    """float32 if all columns are, of NumPy, pandas or Arrow (float is the latter's name for it)."""
+    names = {str(kind).lower().removesuffix("[pyarrow]") for kind in np.atleast_1d(frame.dtypes)}
+    return np.dtype(np.float32 if names <= {"float32", "float"} else np.float64)

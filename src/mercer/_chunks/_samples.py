@@ -37,7 +37,7 @@ def sampled(
 def weights_in_pieces(X: Chunks, weights: Any, name: str = "weights") -> Chunks:
     """Return weights >= 0 of rows in pieces, shape (n, 1), checked when they are read."""
     given = X.zip(weights, name=name).only(len(X.columns))
-    return given.mapped(_weights, name, tail=(1,), dtype=np.float64)
+    return given.mapped(_weights, f"a chunk of {name}", tail=(1,), dtype=np.float64)
 
 
 def targets_in_pieces(X: Chunks, y: Any) -> tuple[Chunks, bool]:
@@ -69,5 +69,5 @@ def _weights(w: Any, name: str) -> Array:
 
 def _targets(y: Any) -> Array:
     numbers = as_numbers(y, "y")
-    as_vector(numbers.reshape(-1), "y")
+    as_vector(numbers.reshape(-1), "a chunk of y")
     return numbers.reshape(len(numbers), -1)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import numpy as np
 
-from mercer._array import Array
 from mercer._words import counted
 from mercer.cli._data import Data
 from mercer.cli._files import Output
-from mercer.cli._large import is_large
 from mercer.cli._options import data_command, number
 from mercer.cli._run import Run
-from mercer.cli._terminal import UsageError
 from mercer.kernels._names import rounded
 
 EXAMPLES = (
@@ -49,42 +46,32 @@ def anomalies(run: Run, false_alarms: float, top: int) -> None:
     The score is a Mahalanobis distance to the training rows, in the feature space of a kernel.
     Higher scores are more unusual. Training rows are scored as if they had been left out.
     """
-    if run.train is not None and is_large(run.source):
-        _score_large(run, false_alarms)
-        return
-    data, train = run.read(new_columns=True)
+    data, train = run.read(new_columns=True, in_pieces=True)
     model = _fitted(run, train, false_alarms)
-    score = -run.map_rows(model.score_samples, data.values, "scoring")
-    marked = score > -model.offset_
-    data.write_columns({"score": score, "is_anomaly": marked}, run.output)
+    count, median, highest = 0, 0.0, list[_Scored]()
+
+    def write(rows: Data, output: Output) -> None:
+        nonlocal count, median
+        score = -run.map_rows(model.score_samples, rows.values, "scoring")
+        marked = score > -model.offset_
+        rows.write_columns({"score": score, "is_anomaly": marked}, output)
+        count, median = count + int(marked.sum()), float(np.median(score))
+        order = np.argsort(-score, kind="stable")[:top].tolist()
+        found = [_Scored(score[i], rows.label(i), marked[i], rows.describe(rows.values[i]))
+                 for i in order]  # fmt: skip
+        highest[:] = sorted([*highest, *found], key=lambda one: -one.score)[:top]
+
+    run.write(data, train, write)
     run.write_report(model, data)
-    count = int(marked.sum())
     facts = {
-        "anomalies": f"{counted(count, data.row_word)}, {count / len(score):.1%}",
-        "threshold": f"{-model.offset_:.4g}; the median score is {np.median(score):.4g}",
+        "anomalies": f"{counted(count, data.row_word)}, {count / len(data.values):.1%}",
+        "threshold": f"{-model.offset_:.4g}"
+        + ("" if data.in_pieces else f"; the median score is {median:.4g}"),
         "kernel": rounded(model.kernel_),
     }
     run.report("scored", data, facts)
-    if top > 0 and not run.quiet:
-        _print_highest(run, data, score, marked, top)
-
-
-def _score_large(run: Run, false_alarms: float) -> None:
-    """The same for a file too large for memory, whose rows are scored and written in pieces."""
-    if run.page is not None:
-        raise UsageError("--report needs all rows in memory; leave it out for a file this large")
-    train = run.read_train(new_columns=True)
-    model, marked = _fitted(run, train, false_alarms), 0
-
-    def write(data: Data, output: Output) -> None:
-        nonlocal marked
-        score = -model.score_samples(data.values)
-        is_anomaly = score > -model.offset_
-        marked += int(is_anomaly.sum())
-        data.write_columns({"score": score, "is_anomaly": is_anomaly}, output)
-
-    count = run.write_pieces(train, write)
-    run.note(f"{counted(marked, 'row')} marked as anomalies, {marked / count:.1%}")
+    if highest and not run.quiet:
+        _print_highest(run, highest)
 
 
 def _fitted(run: Run, train: Data, false_alarms: float) -> Any:
@@ -101,13 +88,17 @@ def _fitted(run: Run, train: Data, false_alarms: float) -> Any:
     )
 
 
-def _print_highest(run: Run, data: Data, score: Array, marked: Array, top: int) -> None:
-    order = np.argsort(-score, kind="stable")[:top].tolist()
-    labels = [data.label(i) for i in order]
-    width = max(map(len, labels)) + 2
-    run.say("\nhighest scores" + (" (* anomaly)" if marked[order].any() else ""))
-    for label, i in zip(labels, order, strict=True):
-        star = "*" if marked[i] else " "
-        run.say(
-            f"  {label:<{width}}{score[i]:<10.4g} {star} {data.describe(data.values[i])}".rstrip()
-        )
+class _Scored(NamedTuple):
+    score: float
+    label: str
+    is_anomaly: bool
+    values: str
+
+
+def _print_highest(run: Run, highest: list[_Scored]) -> None:
+    width = max(len(one.label) for one in highest) + 2
+    any_marked = any(one.is_anomaly for one in highest)
+    run.say("\nhighest scores" + (" (* anomaly)" if any_marked else ""))
+    for one in highest:
+        star = "*" if one.is_anomaly else " "
+        run.say(f"  {one.label:<{width}}{one.score:<10.4g} {star} {one.values}".rstrip())

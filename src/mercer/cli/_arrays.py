@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,8 @@ class ArrayFile(Data):
 
 def save_array(output: Output, array: Array) -> None:
     with output.file() as path, path.open("wb") as file:
-        np.save(file, array)
+        # by its method: errors of `ndarray.tofile` do not say that the disk is full
+        np.save(SimpleNamespace(write=file.write), array)
 
 
 def read_array(source: Source, selection: Selection) -> ArrayFile:

@@ -14,6 +14,7 @@ from mercer._array import Array
 from mercer._words import counted
 from mercer.cli._data import Data
 from mercer.cli._files import Output
+from mercer.cli._large import refuse_whole
 from mercer.cli._options import data_command, number
 from mercer.cli._run import Run
 from mercer.cli._terminal import UsageError
@@ -21,6 +22,8 @@ from mercer.kernels._names import rounded
 
 _RULES = ("silverman", "scott", "modes", "likelihood", "stable")
 _PLOTS = (".png", ".pdf", ".svg")
+_QUICK = _RULES[:3]  # those for files too large for memory
+_SEEDS = 500  # rows from which such files are searched; each step is a pass over the file
 _LISTED = 10  # clusters in the summary
 
 EXAMPLES = (
@@ -69,10 +72,10 @@ def cluster(
 
     By default a peak makes a cluster only if it is significant, so that data without clusters
     are one cluster, and the summary says so. With --bandwidth every peak is a cluster: a larger
-    bandwidth gives fewer.
+    bandwidth gives fewer. Files too large for memory need --bandwidth or --kernel; their peaks are
+    searched from 500 rows drawn at random.
     """
     from mercer.estimators import MeanShift
-    from mercer.kernels import Transformed
 
     if flat and run.kernel != "auto":
         raise UsageError("--flat and --kernel both choose the kernel; give one of them")
@@ -81,35 +84,74 @@ def cluster(
     drawing = None if plot is None else Output(plot, run.output.force)
     if drawing is not None:
         _check_plot(run, drawing)
-    data, train = run.read(new_columns=True)
+    data, train = run.read(new_columns=True, in_pieces=True, learns_in_pieces=True)
+    if data.in_pieces or train.in_pieces:
+        refuse_whole(plot, "--plot")
+    seeds = _seeds(run, train, bandwidth, bins)
     model: Any = MeanShift(
         kernel="flat" if flat else run.kernel,
         bandwidth=bandwidth or "auto",
         scale_columns="none" if isinstance(bandwidth, float) else run.scale_columns(train),
         bin_seeding=bins,
+        seeds=seeds,
+        labels="basin" if seeds is None else "nearest",
         min_cluster_size=min_size,
     )
     labels = run.fit(model, train.values).labels_
-    if data is not train:
-        labels = run.map_rows(model.predict, data.values, "labelling")
-    data.write_columns({"cluster": labels}, run.output)
-    centres = model.cluster_centers_
+    labels = labels if data is train else _predicted(run, model, data)
+
+    def write(rows: Data, output: Output) -> None:
+        first = rows.source.first
+        rows.write_columns({"cluster": labels[first : first + len(rows.values)]}, output)
+
+    run.write(data, train, write)
     if drawing is not None:
         _draw(run, drawing, data, model, labels)
     run.write_report(model, train)
-    facts = {"clusters": f"{len(centres):,}"}
+    facts = _facts(model, data, labels, seeds)
+    run.report("clustered", data, facts | ({"drawn": str(plot)} if plot else {}))
+    if not run.quiet:
+        _print_largest(run, data, labels, model.cluster_centers_)
+    return run.exit_code
+
+
+def _facts(model: Any, data: Data, labels: Array, seeds: Array | None) -> dict[str, str]:
+    """What was found, and from what."""
+    from mercer.kernels import Transformed
+
+    facts = {"clusters": f"{len(model.cluster_centers_):,}"}
     if without := int(np.sum(labels < 0)):
         facts["without"] = f"{counted(without, data.row_word)}, cluster -1"
+    if seeds is not None:
+        facts["found from"] = f"{counted(len(seeds), 'row')} drawn at random"
     if model.significance_ is not None:
         facts["peaks"] = model.significant_.message
     if (reduced := model.components_) is not None:
         facts["seen"] = f"{len(reduced)} principal components"
     kernel = model.kernel_  # of scaled columns or of principal components
     facts["kernel"] = rounded(kernel.kernel if isinstance(kernel, Transformed) else kernel)
-    run.report("clustered", data, facts | ({"drawn": str(plot)} if plot else {}))
-    if not run.quiet:
-        _print_largest(run, data, labels, centres)
-    return run.exit_code
+    return facts
+
+
+def _seeds(run: Run, train: Data, bandwidth: Any, bins: bool) -> Array | None:
+    """Rows of a file too large for memory from which its peaks are searched; None for others."""
+    if not train.in_pieces:
+        return None
+    refuse_whole(bins, "--bins")
+    if run.kernel == "auto" and not (isinstance(bandwidth, float) or bandwidth in _QUICK):
+        raise UsageError(
+            "the bandwidth of a file this large must be given: --bandwidth with a number, "
+            f"{', '.join(_QUICK[:-1])} or {_QUICK[-1]}; or give --kernel"
+        )
+    n, rng = len(train.values), np.random.default_rng(run.seed)
+    return train.values.rows(rng.choice(n, min(n, _SEEDS), replace=False))  # type: ignore[no-any-return]
+
+
+def _predicted(run: Run, model: Any, data: Data) -> Array:
+    """The clusters of rows that were not learnt from."""
+    if data.in_pieces:
+        return np.asarray(model.predict(data.values))
+    return run.map_rows(model.predict, data.values, "labelling")
 
 
 def _check_plot(run: Run, plot: Output) -> None:

@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mercer._array import LARGEST, Array
+from mercer._chunks import Chunks
 from mercer._words import counted, listed
 from mercer.cli._files import Output, Source
 from mercer.cli._terminal import DataError, UsageError
@@ -43,7 +44,7 @@ class Data(ABC):
     """Rows of numbers and the file they came from."""
 
     source: Source
-    values: Array  # shape (n, d), NaN where a value is missing
+    values: Any  # shape (n, d), NaN where a value is missing; or Chunks of a large file
     names: tuple[str, ...]  # of the columns of `values`
     unused: dict[str, str]  # columns that are written unchanged, and why
     used: tuple[int, ...]  # positions in the file of the columns of `values`
@@ -53,6 +54,15 @@ class Data(ABC):
 
     row_word: ClassVar[str] = "row"
     has_names: ClassVar[bool] = False
+
+    @property
+    def in_pieces(self) -> bool:
+        """Whether the file is too large for memory; the rest is that of its first piece."""
+        return isinstance(self.values, Chunks)
+
+    def row(self, i: int) -> Array:
+        """The values of one row."""
+        return self.values.rows([i])[0] if self.in_pieces else self.values[i]  # type: ignore[no-any-return]
 
     @property
     def size(self) -> str:
@@ -88,6 +98,8 @@ def check_rows(data: Data, *, at_least: int = 1, complete: bool, cure: str = "")
     n, source = len(data.values), data.source
     if n < at_least:
         raise DataError(f"{source} has {counted(n, data.row_word)}; at least {at_least} needed")
+    if data.in_pieces:
+        return  # values are checked as they are read
     fill = cure or f"fill them first: mercer impute {source.path} -o OUTPUT"
     # differences and sums of a few values must still be numbers of that type
     largest = min(LARGEST, 1e-3 * float(np.finfo(data.values.dtype).max))

@@ -8,19 +8,17 @@ from typing import Any
 import click
 import numpy as np
 
-from mercer._array import Array
 from mercer._words import counted
-from mercer.cli._data import Data, check_rows
+from mercer.cli._data import Data
 from mercer.cli._files import Output
-from mercer.cli._large import is_large, pieces_of
+from mercer.cli._large import LANDMARKS
 from mercer.cli._options import data_command, number
-from mercer.cli._run import Run, read_one
+from mercer.cli._run import Run
 from mercer.cli._terminal import UsageError
 from mercer.exceptions import MercerWarning
 from mercer.kernels._names import rounded
 
 _MANY = 10_000  # rows; with more, a subspace of landmarks keeps time and memory bounded
-_LANDMARKS = 1_000
 _NOTHING = 0.005  # trust that is printed as 0.00
 _UNKNOWN = (
     "the rows do not tell how noisy they are, so nothing was changed; give the standard deviation "
@@ -65,53 +63,29 @@ def denoise(run: Run, noise: float | None, components: float | None) -> int:
     also stay if you do not give the noise and it cannot be estimated: for images it can, for most
     tables it cannot.
     """
-    if any(map(is_large, run.inputs)):
-        return _denoise_large(run, noise, components)
-    data, train = run.read()
+    data, train = run.read(in_pieces=True, learns_in_pieces=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MercerWarning)  # the note below says it for this command
         model = run.fit(_model(run, train, components, noise, len(train.values)), train.values)
-    values = data.values
-    if model.trust_ > 0.0:
-        values = run.map_rows(model.transform, data.values, "denoising")
-    data.write(values, run.output)
+    scaler, changed = model.pca_.scaler_, 0.0
+
+    def write(rows: Data, output: Output) -> None:
+        nonlocal changed
+        values = rows.values
+        if model.trust_ > 0.0:
+            values = run.map_rows(model.transform, values, "denoising")
+        change = (values - rows.values) / (1.0 if scaler is None else scaler.scale_)
+        changed += float(np.sum(np.square(change, dtype=float)))
+        rows.write(values, output)
+
+    run.write(data, train, write)
     run.write_report(model, data)
-    run.report("denoised", data, _facts(model, noise, values - data.values))
+    mean = changed / (len(data.values) * data.values.shape[1])
+    run.report("denoised", data, _facts(model, noise, float(np.sqrt(mean))))
     if model.noise_error_ == np.inf:
         run.note(_UNKNOWN)
     elif model.trust_ < _NOTHING and noise != 0.0:
         run.note("a change would do more harm than good; rows stay nearly as they were")
-    return run.exit_code
-
-
-def _denoise_large(run: Run, noise: float | None, components: float | None) -> int:
-    """The same for files too large for memory: rows are read and written in pieces.
-
-    The first piece of the rows to learn from says which columns are used.
-    """
-    from mercer.io import open_rows
-
-    if run.page is not None:
-        raise UsageError("--report needs all rows in memory; leave it out for a file this large")
-    file = run.inputs[-1]
-    if is_large(file):
-        run.check_files(new_columns=False)
-        first = read_one(next(pieces_of(file)), run.selection, run.quiet)
-        check_rows(first, at_least=3, complete=True)
-        rows: Any = open_rows(file.path, first.used if file.suffix == ".npy" else first.names)
-    else:
-        first = run.read_train()
-        rows = first.values
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MercerWarning)
-        model = run.fit(_model(run, first, components, noise, len(rows)), rows)
-
-    def write(data: Data, output: Output) -> None:
-        data.write(model.transform(data.values) if model.trust_ > 0.0 else data.values, output)
-
-    run.write_pieces(first, write)
-    if model.noise_error_ == np.inf:
-        run.note(_UNKNOWN)
     return run.exit_code
 
 
@@ -123,7 +97,7 @@ def _model(run: Run, train: Data, components: Any, noise: float | None, n: int) 
     count = components if isinstance(components, int) else 0
     if count >= n:
         raise UsageError(f"--components {count} is too many for {counted(n, train.row_word)}")
-    landmarks = min(n, max(_LANDMARKS, 2 * count))
+    landmarks = min(n, max(LANDMARKS, 2 * count))
     return KernelDenoiser(
         components,
         kernel=run.kernel,
@@ -142,17 +116,14 @@ def _noise_fact(model: Any, noise: float | None, unit: str) -> str:
     return f"{model.noise_:.3g} +- {model.noise_error_:.1g}{unit} (estimated)"
 
 
-def _facts(model: Any, noise: float | None, change: Array) -> dict[str, str]:
+def _facts(model: Any, noise: float | None, change: float) -> dict[str, str]:
     """The model, and what was changed."""
-    scaler, weights = model.pca_.scaler_, model.denoiser_.weights
-    scale = None if scaler is None else scaler.scale_
-    unit = "" if scale is None else " of a column's standard deviation"
-    scaled = change / (1.0 if scale is None else scale)
-    size = np.sqrt(np.mean(np.square(scaled, dtype=float)))
+    weights = model.denoiser_.weights
+    unit = "" if model.pca_.scaler_ is None else " of a column's standard deviation"
     return {
         "kernel": rounded(model.kernel_),
         "components": f"{len(weights):,} (effectively {weights.sum():.1f})",
         "noise": _noise_fact(model, noise, unit),
         "trust": f"{abs(model.trust_):.2f} (the share of the change that is kept)",
-        "change": f"{size:.3g}{unit}, root mean square",
+        "change": f"{change:.3g}{unit}, root mean square",
     }

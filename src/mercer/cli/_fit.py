@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from mercer._words import counted, listed
 from mercer.cli._csv import TextTable
 from mercer.cli._data import FEW_CODES, Data, Selection, check_rows
 from mercer.cli._files import Output, Source
-from mercer.cli._large import is_large, joined, pieces_of
+from mercer.cli._large import LANDMARKS, is_large, refuse_large, refuse_whole
 from mercer.cli._options import (
     COLUMNS,
     CONTROLS,
@@ -38,6 +37,7 @@ from mercer.cli._run import (
     check_exists,
     check_readable,
     read_one,
+    write_pieces,
     write_report,
 )
 from mercer.cli._terminal import DataError, Progress, UsageError, echo_facts
@@ -58,6 +58,7 @@ PREDICT = (
 _PATH = click.Path(path_type=Path)
 _CLASSES = ("logistic", "hinge", "squared_margin")
 _NUMBERS = ("square", "absolute", "epsilon_insensitive")
+_SEED = 0  # of the landmarks that are chosen at random in large files
 _MODEL = {"columns", "target", "model"}
 _input = click.argument("source", metavar="INPUT", type=_PATH)
 
@@ -91,11 +92,13 @@ def fit(
     INPUT is a table (.csv, .tsv, .csv.gz, .xlsx, .parquet) or - for standard input. The model is
     written to a file for `mercer predict`; mercer.load reads it in Python.
 
+    Parquet files too large for memory are read in pieces, for a target of numbers and the square
+    loss without -C.
+
     The report names the relative duality gap: the objective of the fit is at most this share above
     the smallest possible one.
     """
-    from mercer.estimators import KernelLogisticRegression, KernelMachine, KernelRidge
-    from mercer.io import checkpoint, save
+    from mercer.io import checkpoint, open_rows, save
 
     start, selection = time.perf_counter(), Selection(**reading)
     file, result = Source(source), Output(output, force, format="mercer")
@@ -107,31 +110,31 @@ def fit(
     for one in (result, written):
         if one is not None:
             one.check([source])
-    data = read_one(file, replace(selection, skip=(*selection.skip, target)), quiet)
+    data = read_one(file, replace(selection, skip=(*selection.skip, target)), quiet, True)
     check_rows(data, at_least=3, complete=True)
-    y = _target(data, target, selection, loss)
+    y: Any = _target(data, target, selection, loss)
     classes = y.dtype.kind != "f"
-    scaled = "auto" if scale and kernel == "auto" else "none"
     loss = loss if loss != "auto" else "logistic" if classes else "square"
-    model: Any
-    if loss == "square" and C is None:
-        model = KernelRidge(kernel, scale_columns=scaled)
-    elif loss == "logistic":
-        model = KernelLogisticRegression(kernel, C=C or 1.0, scale_columns=scaled)
-    else:
-        model = KernelMachine(kernel, loss=loss, C=C or 1.0, scale_columns=scaled)
+    if data.in_pieces:
+        refuse_whole(page, "--report")
+        if loss != "square" or C is not None:
+            refuse_large(file)
+        y = open_rows(source, [target]).mapped(np.ravel, dtype=np.float64)
+    landmarks = min(len(y), LANDMARKS) if data.in_pieces else None
+    model = _model(kernel, loss, C, "auto" if scale and kernel == "auto" else "none", landmarks)
     waiting = Progress(quiet).waiting(f"learning from {counted(len(y), 'row')}")
     with waiting, checkpoint(None) as ctrl_c:
         model.fit(data.values, y)
     with Progress(quiet).waiting("scoring"):
-        right = model.score(data.values, y)
+        known = y.collected() if data.in_pieces else y
+        right = model.score(data.values, known)
     with result.file() as path:
         save({"columns": list(data.names), "target": target, "model": model}, path)
     if written is not None:
         write_report(written, model, data, target=y)
     found = model.certificate_ if isinstance(model.certificate_, tuple) else (model.certificate_,)
     kind = f"{len(model.classes_)} classes" if classes else "numbers"
-    chosen = isinstance(model, KernelRidge)
+    chosen = loss == "square" and C is None
     weight = f"penalty {model.penalty_:.3g} by leave-one-out" if chosen else f"C {model.C:g}"
     seconds = time.perf_counter() - start
     if not quiet:
@@ -150,6 +153,17 @@ def fit(
             }
         )
     return INTERRUPTED if ctrl_c.requested else 0
+
+
+def _model(kernel: Any, loss: str, C: float | None, scaled: str, landmarks: int | None) -> Any:
+    """The estimator for a loss; landmarks are for rows in pieces."""
+    from mercer.estimators import KernelLogisticRegression, KernelMachine, KernelRidge
+
+    if loss == "square" and C is None:
+        return KernelRidge(kernel, scale_columns=scaled, n_landmarks=landmarks, random_state=_SEED)
+    if loss == "logistic":
+        return KernelLogisticRegression(kernel, C=C or 1.0, scale_columns=scaled)
+    return KernelMachine(kernel, loss=loss, C=C or 1.0, scale_columns=scaled)
 
 
 @command(
@@ -183,17 +197,16 @@ def predict(
         raise DataError(f"{model_file} is not a model that mercer fit wrote")
     names, model = stored["columns"], stored["model"]
     selection = Selection(columns=tuple(names), **reading)
-    count = 0
+
+    def write(data: Data, output: Output) -> None:
+        data.write_columns(_predicted(model, names, data, result), output)
+
     with Progress(quiet).waiting(f"predicting {file}"):
         if is_large(file):
-            with joined(result, file) as append:
-                for piece in pieces_of(file):
-                    data = read_one(piece, selection, quiet)
-                    append(partial(data.write_columns, _predicted(model, names, data, result)))
-                    count += len(data.values)
+            count = write_pieces(file, selection, result, write)
         else:
             data = read_one(file, selection, quiet)
-            data.write_columns(_predicted(model, names, data, result), result)
+            write(data, result)
             count = len(data.values)
     if not quiet:
         seconds = time.perf_counter() - start

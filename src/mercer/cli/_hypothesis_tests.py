@@ -12,16 +12,17 @@ import click
 import numpy as np
 
 from mercer._array import Array
+from mercer._chunks import Chunks, LocalChunks
 from mercer._words import counted, listed
 from mercer.cli._data import Data, Selection, check_rows
 from mercer.cli._files import PIPE, Output, Source
+from mercer.cli._large import refuse_whole
 from mercer.cli._options import (
     COLUMNS,
     CONTROLS,
     READING,
     REPORT,
     SCALE,
-    as_float,
     choose_report,
     command,
     format_examples,
@@ -30,6 +31,7 @@ from mercer.cli._options import (
 )
 from mercer.cli._run import check_readable, read_one, write_report
 from mercer.cli._terminal import DataError, Progress, UsageError, echo, echo_facts
+from mercer.cli._text import as_float
 from mercer.kernels._names import rounded
 
 if TYPE_CHECKING:
@@ -131,17 +133,17 @@ def two_sample(a: Path, b: Path, paired: bool, kernel: Any, scale: bool, **given
     n = len(first.values)
     if paired and n != len(second.values):
         raise DataError(f"{a} has {counted(n, 'row')}, {b} {len(second.values):,}; pairs need both")
-    pooled = np.concatenate([first.values, second.values])
     scale = scale and _none(kernel) is None and not first.same_unit
-    Z = _scaled(pooled, scale)
-    result = run.test(mmd_test, Z[:n], Z[n:], kernel=_none(kernel), paired=paired)
+    samples = _scaled([first.values, second.values], scale)
+    result = run.test(mmd_test, *samples, kernel=_none(kernel), paired=paired)
     where = {}
     witness: Any = result.witness
     if result.pvalue <= run.level:
-        values = np.asarray(witness(Z))
+        values = np.concatenate([witness(sample) for sample in samples])
         short = a.name != b.name  # else their folders tell them apart
-        for source, row in ((a, np.argmax(values)), (b, np.argmin(values))):
-            if told := first.describe(pooled[row]):
+        for source, i in ((a, int(np.argmax(values))), (b, int(np.argmin(values)))):
+            row = first.row(i) if i < n else second.row(i - n)
+            if told := first.describe(row):
                 where[f"more of {source.name if short else source} near"] = told
     return run.report(result, where, scale, columns=_names(first), inputs=(a, b))
 
@@ -172,7 +174,7 @@ def independence(
     if both := [name for name in first.names if name in second.names]:
         raise UsageError(f"--x and --y both have the column {both[0]!r}")
     scale = scale and _none(kernel) is None
-    X, Y = (_scaled(d.values, scale) for d in (first, second))
+    X, Y = (_scaled([d.values], scale)[0] for d in (first, second))
     pair = None if _none(kernel) is None else kernel if kernel == "median" else (kernel, kernel)
     result = run.test(hsic_test, X, Y, kernel=pair)
     return run.report(result, {}, scale, x=first.names, y=second.names, inputs=(source,))
@@ -208,7 +210,7 @@ def fit(source: Path, to: tuple[str, ...], kernel: Any, **given: Any) -> int:
     models = models * dim if len(models) == 1 else models
     result = run.test(ksd_test, data.values, models, kernel=_none(kernel))
     worst = np.argsort(-np.asarray(result.contributions), kind="stable")[:3].tolist()
-    where = {"fit worst": "; ".join(f"{data.label(i)} ({data.describe(data.values[i])})"
+    where = {"fit worst": "; ".join(f"{data.label(i)} ({data.describe(data.row(i))})"
                                     for i in worst)}  # fmt: skip
     return run.report(result, where, False, columns=_names(data), to=to, inputs=(source,))
 
@@ -242,8 +244,10 @@ class _Asked:
         check_readable(source)
         if self._page is not None:
             self._page.check([source.path])
-        data = read_one(source, selection, self.quiet)
+        data = read_one(source, selection, self.quiet, True)
         check_rows(data, at_least=4, complete=True, cure=_INCOMPLETE)
+        if data.in_pieces:
+            refuse_whole(self.page, "--report")
         return data
 
     @property
@@ -301,10 +305,29 @@ def _none(kernel: Any) -> Any:
     return None if isinstance(kernel, str) and kernel == "auto" else kernel
 
 
-def _scaled(rows: Array, scale: bool) -> Array:
-    """Rows whose columns have unit variance, if asked for; constant columns are left alone."""
-    spread = rows.std(axis=0)
-    return rows / np.where(spread > 0, spread, 1.0) if scale else rows
+def _scaled(samples: list[Any], scale: bool) -> list[Any]:
+    """Samples whose columns together have unit variance, if asked for; constant ones are left."""
+    from mercer.methods._pieces import column_moments
+
+    if not scale:
+        return samples
+    if any(isinstance(rows, Chunks) for rows in samples):
+        parts = [rows if isinstance(rows, Chunks) else LocalChunks.of(rows) for rows in samples]
+        both: Any = parts[0] if len(parts) == 1 else parts[0].concat(parts[1])
+        spread = np.sqrt(column_moments(both)[2])
+    else:
+        spread = np.concatenate(samples).std(axis=0)
+    unit = np.where(spread > 0, spread, 1.0)
+    return [
+        rows.mapped(_divided, unit, tail=rows.tail, dtype=rows.dtype)
+        if isinstance(rows, Chunks)
+        else rows / unit
+        for rows in samples
+    ]
+
+
+def _divided(rows: Array, unit: Array) -> Array:
+    return np.asarray(rows / unit, dtype=rows.dtype)
 
 
 def _model(text: str) -> Any:

@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 import gzip
+import math
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from mercer.cli._data import Data, Selection
 from mercer.cli._files import Output, Source
-from mercer.cli._terminal import DataError, UsageError, require
+from mercer.cli._parquet import size_of_values
+from mercer.cli._terminal import CommandError, DataError, UsageError, require
+from mercer.cli._text import as_float
+from mercer.io import open_rows
+from mercer.io._npy import NpyFile
 
 _SHARE = 0.25  # of the memory: reading, scaling and writing make copies
 _PIECE = 1 << 25  # bytes of a piece of an array
 _PARQUET = (".parquet", ".pq")
+LANDMARKS = 1_000  # of models of many rows: they keep time and memory bounded
 
 
 def memory() -> int:
     """Bytes that this process may take: physical memory, or the limit of its address space."""
+    if not hasattr(os, "sysconf"):  # Windows does not say: nothing is too large
+        return sys.maxsize
+    import resource
+
     physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    try:
-        import resource
-    except ImportError:  # Windows
-        return physical
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     return physical if limit == resource.RLIM_INFINITY else min(physical, limit)
 
@@ -43,9 +52,9 @@ def refuse_large(source: Source) -> None:
         size, room = _bytes(source) / 1e9, memory() / 1e9
         raise DataError(
             f"{source} holds {size:.3g} GB of numbers, too many for {room:.3g} GB of memory, and "
-            "this command needs all rows of what it learns from; give it a sample of the rows "
-            "(mercer anomalies: with --train), or use mercer.io.open_rows in Python, where "
-            "estimators with n_landmarks read rows in pieces"
+            "this command, with these options, needs all rows of what it learns from; give it a "
+            "sample of the rows (mercer anomalies: with --train), or use mercer.io.open_rows in "
+            "Python, where estimators with n_landmarks read rows in pieces"
         )
 
 
@@ -53,16 +62,34 @@ def _bytes(source: Source) -> int:
     """Bytes of the numbers of an .npy or Parquet file; 0 for all that is read in other ways."""
     if source.is_folder or not isinstance(source.content, Path):
         return 0
-    if source.suffix == ".npy":
-        return source.size
-    if source.suffix in _PARQUET:
-        parquet = require("pyarrow.parquet", "Parquet files")
-        try:
-            found = parquet.read_metadata(source.path)
-        except Exception:  # noqa: BLE001 - the reader says what is wrong
-            return 0
-        return int(8 * found.num_rows * found.num_columns)
+    try:
+        if source.suffix == ".npy":
+            file = NpyFile.of(source.path)
+            single = file.dtype.kind == "f" and file.dtype.itemsize <= 4
+            return max(source.size, math.prod(file.shape) * (4 if single else 8))
+        if source.suffix in _PARQUET:
+            parquet = require("pyarrow.parquet", "Parquet files")
+            return size_of_values(parquet.read_metadata(source.path))
+    except CommandError:
+        raise
+    except Exception:  # noqa: BLE001 - the reader says what is wrong
+        return 0
     return 0
+
+
+def refuse_whole(wish: Any, option: str) -> None:
+    """Refuse an option that needs all rows of a file too large for memory."""
+    if wish:
+        raise UsageError(f"{option} needs all rows in memory; leave it out for a file this large")
+
+
+def in_pieces(source: Source, first: Data, selection: Selection) -> Data:
+    """The data of a large file, whose `values` are read in pieces; `first` is its first piece."""
+    refuse_whole(
+        [text for text in selection.missing if not math.isnan(as_float(text))], "--missing"
+    )
+    columns: Any = first.used if source.suffix == ".npy" else first.names
+    return replace(first, source=source, values=open_rows(source.path, columns))
 
 
 def pieces_of(source: Source) -> Iterator[Source]:
@@ -71,11 +98,12 @@ def pieces_of(source: Source) -> Iterator[Source]:
     A file of another format is one piece.
     """
     if source.suffix == ".npy":
-        array = np.load(source.path, mmap_mode="r", allow_pickle=False)
-        size = max(1, _PIECE // max(1, array[:1].nbytes))
-        for start in range(0, len(array), size):
+        file = NpyFile.of(source.path)
+        n, *tail = file.shape
+        size = max(1, _PIECE // max(1, math.prod(tail) * file.dtype.itemsize))
+        for start in range(0, n, size):
             content = BytesIO()
-            np.save(content, array[start : start + size])
+            np.save(content, file.read(start, min(start + size, n)))
             yield Source(source.path, content.getvalue(), start)
         return
     if source.suffix not in _PARQUET:
@@ -86,8 +114,9 @@ def pieces_of(source: Source) -> Iterator[Source]:
         start = 0
         for i in range(file.num_row_groups):
             group, content = file.read_row_group(i), BytesIO()
-            parquet.write_table(group, content)
-            yield Source(source.path, content.getvalue(), start)
+            if len(group):
+                parquet.write_table(group, content)
+                yield Source(source.path, content.getvalue(), start)
             start += len(group)
 
 
@@ -106,7 +135,7 @@ def joined(output: Output, source: Source) -> Iterator[Callable[[Callable[[Outpu
     ):
         part = Output(Path(folder) / f"part{output.suffix}", True, output.escape)
         if output.suffix == ".npy":
-            add = _append_arrays(path, len(np.load(source.path, mmap_mode="r")))
+            add = _append_arrays(path, NpyFile.of(source.path).shape[0], stack)
         elif output.suffix in _PARQUET:
             add = _append_tables(path, stack)
         else:
@@ -119,20 +148,21 @@ def joined(output: Output, source: Source) -> Iterator[Callable[[Callable[[Outpu
         yield append
 
 
-def _append_arrays(path: Path, rows: int) -> Callable[[Path], None]:
-    out: list[Any] = []  # the mapped array, once the first piece says what it holds
-    done = 0
+def _append_arrays(path: Path, rows: int, stack: ExitStack) -> Callable[[Path], None]:
+    out = stack.enter_context(path.open("wb"))
+    kind: Any = None
 
     def add(part: Path) -> None:
-        nonlocal done
+        nonlocal kind
         found = np.load(part)
-        if not out:
+        if kind is None:
+            kind = found.dtype
             shape = (rows, *found.shape[1:])
-            out.append(np.lib.format.open_memmap(path, "w+", found.dtype, shape))
-        if found.dtype != out[0].dtype:
+            header = {"descr": kind.str, "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(out, header)
+        if found.dtype != kind:
             raise DataError("the type of the results differs between pieces of the file")
-        out[0][done : done + len(found)] = found
-        done += len(found)
+        out.write(np.ascontiguousarray(found).data)
 
     return add
 

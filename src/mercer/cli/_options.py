@@ -16,6 +16,7 @@ from mercer.cli._data import Selection
 from mercer.cli._files import PIPE, Output, Source
 from mercer.cli._run import Run
 from mercer.cli._terminal import UsageError
+from mercer.cli._text import as_float
 from mercer.exceptions import InputError
 from mercer.kernels._names import ALIASES, KERNELS
 
@@ -212,11 +213,3 @@ def parse_kernel(text: str) -> Any:
         return KERNELS[name](*values)
     except InputError as error:
         raise UsageError(f"--kernel {text}: {error}") from error
-
-
-def as_float(text: str) -> float:
-    """The number that text stands for, or NaN."""
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")

@@ -64,7 +64,7 @@ def read_parquet(source: Source, selection: Selection) -> ParquetTable:
     try:
         metadata = parquet.read_metadata(source.content)
         schema = parquet.read_schema(source.content)
-        check_expansion(source, _size_of_values(metadata), selection.max_expansion)
+        check_expansion(source, size_of_values(metadata), selection.max_expansion)
         if twice := [name for name, count in Counter(schema.names).items() if count > 1]:
             raise DataError(f"{source} has several columns {twice[0]!r}; rename them")
         text = [f.name for f in schema if is_one(f.type, "string", "large_string", "binary")]
@@ -95,7 +95,7 @@ def read_parquet(source: Source, selection: Selection) -> ParquetTable:
     return ParquetTable(source, *chosen, table)
 
 
-def _size_of_values(metadata: Any) -> int:
+def size_of_values(metadata: Any) -> int:
     """Bytes of a table in memory; repeated values are stored once in the file.
 
     `column` of a damaged file may end the process (pyarrow does not catch the error), so only

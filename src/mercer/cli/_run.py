@@ -23,7 +23,14 @@ from mercer.cli._csv import read_csv, read_excel
 from mercer.cli._data import CODES, Data, Selection, check_rows
 from mercer.cli._files import PIPE, Output, Source
 from mercer.cli._images import SUFFIXES, read_images
-from mercer.cli._large import joined, pieces_of, refuse_large
+from mercer.cli._large import (
+    in_pieces,
+    is_large,
+    joined,
+    pieces_of,
+    refuse_large,
+    refuse_whole,
+)
 from mercer.cli._parquet import read_parquet
 from mercer.cli._terminal import DataError, Progress, UsageError, echo, echo_facts
 from mercer.io import checkpoint
@@ -69,33 +76,39 @@ class Run:
     def progress(self) -> Progress:
         return Progress(self.quiet)
 
-    def read(self, *, new_columns: bool = False, complete: bool = True) -> tuple[Data, Data]:
+    def read(
+        self,
+        *,
+        new_columns: bool = False,
+        complete: bool = True,
+        in_pieces: bool = False,
+        learns_in_pieces: bool = False,
+    ) -> tuple[Data, Data]:
         """Check the files, then read the rows to work on and those to learn from.
 
         `new_columns` says that the output has additional columns, instead of new values;
-        `complete` that missing values, and rows that are all equal, are refused.
+        `complete` that missing values, and rows that are all equal, are refused. Rows of files too
+        large for memory may come in pieces if `in_pieces`, and those to learn from if
+        `learns_in_pieces`; else such files are refused.
         """
-        train = self.read_train(new_columns=new_columns, complete=complete)
-        if self.train is None:
-            return train, train
-        data = read_one(self.source, replace(self.selection, like=train), self.quiet)
-        check_rows(data, complete=complete)
+        self.check_files(new_columns)
+        train = read_one(self.inputs[-1], self.selection, self.quiet, learns_in_pieces)
+        check_rows(train, at_least=3, complete=complete)
+        if complete and not train.in_pieces and not (train.values != train.values[0]).any():
+            what = f"all {train.row_word}s of {train.source} are equal"
+            raise DataError(f"{what}; there is nothing to learn")
+        data = train
+        if self.train is not None:
+            data = read_one(self.source, replace(self.selection, like=train), self.quiet, in_pieces)
+            check_rows(data, complete=complete)
         if data.size != train.size:
             raise DataError(
                 f"the {data.row_word}s of {data.source} have {data.size}, those of {train.source} "
                 f"{train.size}; the sizes must be equal"
             )
+        if data.in_pieces or train.in_pieces:
+            refuse_whole(self.page, "--report")
         return data, train
-
-    def read_train(self, *, new_columns: bool = False, complete: bool = True) -> Data:
-        """Check the files, then read the rows to learn from."""
-        self.check_files(new_columns)
-        train = read_one(self.inputs[-1], self.selection, self.quiet)
-        check_rows(train, at_least=3, complete=complete)
-        if complete and not (train.values != train.values[0]).any():
-            what = f"all {train.row_word}s of {train.source} are equal"
-            raise DataError(f"{what}; there is nothing to learn")
-        return train
 
     def check_files(self, new_columns: bool) -> None:
         """Refuse inputs that cannot be read and outputs that cannot be written, before any work."""
@@ -157,20 +170,17 @@ class Run:
             raise DataError(f"{label} gave values that are not finite; rescale the columns")
         return found
 
-    def write_pieces(self, train: Data, write: Callable[[Data, Output], None]) -> int:
-        """Read and write a large file piece by piece; returns the number of its rows.
+    def write(self, data: Data, train: Data, write: Callable[[Data, Output], None]) -> None:
+        """Write the result with `write(rows, output)`, once for each piece of a large file.
 
         The columns are those of `train`.
         """
-        selection, count = replace(self.selection, like=train), 0
-        with joined(self.output, self.source) as append:
-            for piece in pieces_of(self.source):
-                data = read_one(piece, selection, quiet=True)
-                check_rows(data, complete=True)
-                append(partial(write, data))
-                count += len(data.values)
-        self.note(f"{counted(count, 'row')} were read and written in pieces")
-        return count
+        if data.in_pieces:
+            selection = replace(self.selection, like=train)
+            count = write_pieces(self.source, selection, self.output, write)
+            self.note(f"{counted(count, 'row')} were read and written in pieces")
+        else:
+            write(data, self.output)
 
     def write_report(self, model: Any, data: Data) -> None:
         """Write the report on a fitted model, if one is asked for."""
@@ -214,14 +224,39 @@ def write_report(page: Output, found: Any, data: Data | None = None, **options: 
         written.save(path)
 
 
-def read_one(source: Source, selection: Selection, quiet: bool = False) -> Data:
-    """Read a table, an array or a folder of images; print what is to be said about it."""
+def write_pieces(
+    source: Source, selection: Selection, output: Output, write: Callable[[Data, Output], None]
+) -> int:
+    """Read and write a large file piece by piece; returns the number of its rows."""
+    count = 0
+    with joined(output, source) as append:
+        for piece in pieces_of(source):
+            data = read_one(piece, selection, quiet=True)
+            check_rows(data, complete=True)
+            append(partial(write, data))
+            count += len(data.values)
+    return count
+
+
+def read_one(
+    source: Source, selection: Selection, quiet: bool = False, may_be_large: bool = False
+) -> Data:
+    """Read a table, an array or a folder of images; print what is to be said about it.
+
+    A file too large for memory is refused, or read in pieces if it `may_be_large`. Its first piece
+    says which columns are used.
+    """
     progress = Progress(quiet)
     if source.is_folder:
         return read_images(source, selection, progress)
-    refuse_large(source)
+    large = may_be_large and is_large(source)
+    if not large:
+        refuse_large(source)
     with progress.waiting(f"reading {source}"):
-        data = _FILES[source.suffix][0](source, selection)
+        part = next(pieces_of(source), source) if large else source
+        data = _FILES[source.suffix][0](part, selection)
+        if large:
+            data = in_pieces(source, data, selection)
     codes = [name for name, why in data.unused.items() if why == CODES]
     notes = list(data.notes)
     if codes and selection.like is None:

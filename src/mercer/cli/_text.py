@@ -200,3 +200,11 @@ def write_table(
 def escape_formulas(cells: Iterable[str]) -> list[str]:
     """Put an apostrophe before text that spreadsheets would run as a formula; numbers stay."""
     return [f"'{c}" if c.startswith(_FORMULA) and not is_number(c) else c for c in cells]
+
+
+def as_float(text: str) -> float:
+    """The number that text stands for, or NaN."""
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")

@@ -102,7 +102,10 @@ def check_pieces(estimator: Any, X: Any, *, reset: bool, double: bool = False) -
 
 
 def _row_block(X: Any, dtype: Any) -> Array:
-    return np.asarray(as_points(X), dtype=dtype)
+    points = as_points(X, "a chunk of X")
+    if is_sparse(points):
+        raise InputError("X has sparse chunks; use X.map_blocks(lambda chunk: chunk.toarray())")
+    return np.asarray(points, dtype=dtype)
 
 
 def by_pieces(

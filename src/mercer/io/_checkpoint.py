@@ -62,7 +62,9 @@ def checkpoint(
     are equal to the last bit on the same machine with the same number of threads; results of
     finished iterations are kept too. If random numbers are drawn, `random_state` must be a number.
 
-    The file is replaced only once a new one is complete. It holds no code (see `mercer.save`).
+    The file is replaced only once a new one is complete. It holds no code (see `mercer.save`). If
+    it cannot be written, because the disk is full for example, a warning says so and the
+    computation goes on.
 
     Examples
     --------
@@ -108,6 +110,8 @@ def _store(path: Path, every: float) -> Store:
     store = Store(write, every, str(path))
     if not path.parent.is_dir():
         raise InputError(f"the folder of the checkpoint {path} does not exist")
+    if path.is_dir() or not os.access(path.parent, os.W_OK):
+        raise InputError(f"{path} is a folder, or in one that is not writable; name another file")
     if path.exists():
         found = load(path)
         store.earlier, store.states = _checked(found, path)

@@ -1,19 +1,22 @@
-"""Rows of files that are read in pieces: memory-mapped .npy arrays, and Parquet tables."""
+"""Rows of files that are read in pieces: .npy arrays and Parquet tables."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import numpy as np
 
-from mercer._array import Array, as_numbers, read_ahead
+from mercer._array import Array, as_numbers
 from mercer._chunks import Chunks, LocalChunks
 from mercer._config import get_options
 from mercer.exceptions import InputError, UnavailableError
+from mercer.io._npy import NpyFile
 
 _SHARE = 0.25  # of `working_memory` that a piece may take: functions make copies of it
 _PARQUET = (".parquet", ".pq")
@@ -90,37 +93,63 @@ def open_rows(path: str | os.PathLike[str], columns: Sequence[Any] | None = None
 
 def _open_array(path: Path, columns: Sequence[Any] | None) -> LocalChunks:
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        file = NpyFile.of(path)
     except Exception as error:
+        if is_zipfile(path):
+            problem = "is an archive of arrays, not an .npy file; give its array alone"
+            raise InputError(f"{path} {problem}") from error
         raise InputError(f"{path} is not an .npy file of numbers: {error}") from error
-    if not isinstance(array, np.ndarray):
-        raise InputError(f"{path} is an archive of arrays, not an .npy file; give its array alone")
-    if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8 or array.ndim not in (1, 2):
+    shape, kind = file.shape, file.dtype
+    if kind.kind not in "fiub" or kind.itemsize > 8 or len(shape) not in (1, 2):
         raise InputError(
-            f"{path} holds {array.dtype} of shape {array.shape}; numbers of at most 64 bits, "
+            f"{path} holds {kind} of shape {shape}; numbers of at most 64 bits, "
             "shape (n, d) or (n,), are needed"
         )
-    read_ahead(array)
-    chosen = None if columns is None else _numbers(path, columns, array.shape)
-    tail = array.shape[1:] if chosen is None else (len(chosen),)
-    dtype = np.dtype(np.float32 if array.dtype == np.float32 else np.float64)
-    size = _rows_of_piece(array.shape[1:], array.dtype.itemsize)
-    starts = range(0, len(array), size)
+    chosen = None if columns is None else _numbers(path, columns, shape)
+    tail = shape[1:] if chosen is None else (len(chosen),)
+    dtype = np.dtype(np.float32 if (kind.kind, kind.itemsize) == ("f", 4) else np.float64)
+    size = _rows_of_piece(math.prod(shape[1:]))
+    starts = range(0, shape[0], size)
 
     def read(i: int) -> Array:
-        block = array[starts[i] : starts[i] + size]
+        block = file.read(starts[i], min(starts[i] + size, shape[0]))
         block = block if chosen is None else block[:, chosen]
         if block.dtype.kind in "iu":
             block = as_numbers(block, str(path))  # refuses those that float64 cannot hold
-        return _checked(path, np.array(block, dtype=dtype), starts[i])
+        return _checked(path, block.astype(dtype, order="C", copy=False), starts[i])
 
-    sizes = [min(size, len(array) - start) for start in starts]
-    return LocalChunks.reading(sizes, tail, dtype, read)
+    sizes = [min(size, shape[0] - start) for start in starts]
+    return LocalChunks.reading(sizes, tail, dtype, _of_one_file(path, read))
+
+
+def _of_one_file(path: Path, read: Callable[[int], Array]) -> Callable[[int], Array]:
+    """A function that reads pieces, and raises if the file is no longer the one that it was."""
+
+    def identity() -> tuple[int, ...]:
+        try:
+            found = path.stat()
+        except OSError:
+            return ()
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+    def check() -> None:
+        if identity() != known:
+            raise InputError(f"{path} was changed while it was used")
+
+    def checked(i: int) -> Array:
+        check()
+        block = read(i)
+        check()
+        return block
+
+    known = identity()
+    return checked
 
 
 def _numbers(path: Path, columns: Sequence[Any], shape: tuple[int, ...]) -> list[int]:
-    chosen = [int(j) for j in columns if isinstance(j, int | np.integer)]
-    if len(shape) != 2 or len(chosen) != len(columns) or not chosen:
+    whole = [isinstance(j, int | np.integer) and not isinstance(j, bool) for j in columns]
+    chosen = [int(j) for j in columns] if all(whole) else []
+    if len(shape) != 2 or not chosen:
         raise InputError(f"columns of {path} must be numbers below its number of columns")
     if min(chosen) < 0 or max(chosen) >= shape[1]:
         raise InputError(f"{path} has columns 0 to {shape[1] - 1}, got {chosen}")
@@ -154,7 +183,7 @@ def _open_parquet(path: Path, columns: Sequence[Any] | None) -> LocalChunks:
     narrow = all(schema.field(name).type == pa.float32() for name in names)
     dtype = np.dtype(np.float32 if narrow else np.float64)
     groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
-    size = _rows_of_piece((len(names),), dtype.itemsize)
+    size = _rows_of_piece(len(names))
     # neighbouring small groups are one piece; a large one is read as it is
     pieces: list[list[int]] = []
     for i, rows in enumerate(groups):
@@ -166,12 +195,9 @@ def _open_parquet(path: Path, columns: Sequence[Any] | None) -> LocalChunks:
     starts = np.cumsum([0, *sizes]).tolist()
 
     def read(i: int) -> Array:
-        block = _read_groups(path, pieces[i], names, dtype)
-        if len(block) != sizes[i]:
-            raise InputError(f"{path} was changed while it was used")
-        return _checked(path, block, starts[i])
+        return _checked(path, _read_groups(path, pieces[i], names, dtype), starts[i])
 
-    return LocalChunks.reading(sizes, (len(names),), dtype, read)
+    return LocalChunks.reading(sizes, (len(names),), dtype, _of_one_file(path, read))
 
 
 def index_columns(schema: Any) -> set[str]:
@@ -203,9 +229,8 @@ def _read_groups(path: Path, groups: list[int], names: list[str], dtype: Any) ->
     return out
 
 
-def _rows_of_piece(tail: tuple[int, ...], itemsize: int) -> int:
-    row = max(1, int(np.prod(tail))) * max(itemsize, 8)
-    return max(1, int(_SHARE * get_options().working_memory * 2**20) // row)
+def _rows_of_piece(width: int) -> int:
+    return max(1, int(_SHARE * get_options().working_memory * 2**20) // (8 * max(1, width)))
 
 
 def _checked(path: Path, block: Array, start: int) -> Array:

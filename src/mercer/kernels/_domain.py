@@ -270,7 +270,7 @@ def _in_pieces(domain: Domain, X: Any, name: str) -> Any:
     if rows.ndim != 2:
         raise InputError(f"{name} must have shape (n_points, n_features), got {rows.shape}")
     dtype = np.float32 if rows.dtype == np.float32 else np.float64
-    return rows.mapped(_checked, domain, name, tail=rows.tail, dtype=dtype)
+    return rows.mapped(_checked, domain, f"a chunk of {name}", tail=rows.tail, dtype=dtype)
 
 
 def _checked(X: Any, domain: Domain, name: str) -> Any:
