@@ -20,11 +20,10 @@ from mercer.methods import (
     kernel_pca,
     mean_shift,
     mmd_test,
-    witness,
 )
-from mercer.methods._rows import nearest, renumbered
+from mercer.methods._rows import followed, nearest, renumbered
 from mercer.preimages import FixedPoint, PreImage, preimage
-from mercer.space import Element, feature, mean_embedding
+from mercer.space import feature, mean_embedding
 
 KERNELS: dict[str, Callable[[float], Kernel]] = {
     "gaussian": Gaussian,
@@ -152,10 +151,7 @@ def grid_peaks(values: Array) -> Array:
         rise = (around[there] - values) / np.linalg.norm(step)
         higher = (rise > slope) | ((rise == slope) & (numbers[there] > target))
         slope, target = np.where(higher, rise, slope), np.where(higher, numbers[there], target)
-    top = target.ravel()
-    while (top[top] != top).any():
-        top = top[top]
-    return np.asarray(top)
+    return followed(target.ravel())
 
 
 def _numbered(
@@ -182,11 +178,6 @@ def projected(rows: Sample, kernel: Kernel, point: Array, n_components: int) -> 
     landmarks = _LANDMARKS if len(rows.X) > _LANDMARKS else None
     plane = kernel_pca(kernel, rows.X, n_components, n_landmarks=landmarks, random_state=0)
     return preimage(plane.project(feature(kernel, point[None])), start=point[None])
-
-
-def difference(first: Sample, second: Sample, kernel: Kernel) -> Element:
-    """The witness: positive where the first sample outweighs the second."""
-    return witness(kernel, first.X, second.X)
 
 
 def compare(first: Table, second: Table, columns: tuple[int, ...]) -> TestResult:

@@ -14,7 +14,6 @@ from mercer.explore._model import (
     Grid,
     ascent,
     compare,
-    difference,
     landscape,
     make_kernel,
     projected,
@@ -23,7 +22,7 @@ from mercer.explore._model import (
 )
 from mercer.explore._table import Sample, Table, sample
 from mercer.kernels import Kernel
-from mercer.methods import kernel_density
+from mercer.methods import kernel_density, witness
 
 Question = dict[str, Any]
 Answer = dict[str, Any]
@@ -128,7 +127,7 @@ class Views:
         first, second = self._both(asked)
         kernel = self._chosen(asked)[1]
         grid = Grid.around([first, second], fine=True)
-        values = np.asarray(difference(first, second, kernel)(grid.nodes))
+        values = np.asarray(witness(kernel, first.X, second.X)(grid.nodes))
         return {"size": grid.size, "values": values}
 
     def test(self, asked: Question) -> Answer:

@@ -63,9 +63,7 @@ class Asked(NamedTuple):
         if frame is not None and not all(is_number(t) for t in frame.schema.values()):
             return None
         array = None if self.data is None else np.asarray(plain(self.data, missing=True))
-        return (
-            array if array is not None and array.ndim == 2 and array.dtype.kind in "fiu" else None
-        )
+        return array if _is_numeric(array) else None
 
 
 def _picture(draw: Callable[..., Any], caption: str, height: float = 3.4) -> Picture:
@@ -160,8 +158,7 @@ def _(obj: KernelPCA, asked: Asked) -> list[Picture]:
         draw = partial(charts.draw_components, Z[:, :2], asked.target)
         found.append(_picture(draw, "The given rows by their first two components."))
         if asked.rows is not None and asked.shape is not None:
-            some = asked.rows[:_IMAGES]
-            both = {"given": some, "from components": obj.inverse_transform(Z[:_IMAGES])}
+            both = {"given": asked.rows, "from components": obj.inverse_transform(Z[:_IMAGES])}
             caption = "Images, and what their components keep of them."
             found.append(_images(both, asked.shape, caption))
     return found
@@ -173,8 +170,7 @@ def _(obj: KernelDenoiser, asked: Asked) -> list[Picture]:
     if rows is None:
         return []
     if asked.shape is not None:
-        some = rows[:_IMAGES]
-        both = {"given": some, "denoised": obj.transform(asked.data)[:_IMAGES]}
+        both = {"given": rows, "denoised": obj.transform(asked.data)}
         return [_images(both, asked.shape, "Images before and after denoising.")]
     if rows.shape[1] < 2:
         return []

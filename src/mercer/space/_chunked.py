@@ -96,10 +96,10 @@ def fields_in_pieces(psi: Any, Y: Any, how: dict[str, Any]) -> Any:
     if how.get("paired"):
         raise InputError("an element at one query each needs its points in memory")
     if not isinstance(Y, Chunks):
-        return rows_of(psi).total(_kernel_sum, program, Y, how, add=_sum, task="kernel sum")
+        return rows_of(psi).total(_kernel_sum, program, Y, how, add=add_fields, task="kernel sum")
     if not isinstance(psi.points, Chunks):
         return Y.mapped(_kernel_sum_at, program, psi.points, psi.coef, how)
-    return Y.crossed(rows_of(psi), _kernel_sum_of_pair, program, how, add=_sum)
+    return Y.crossed(rows_of(psi), _kernel_sum_of_pair, program, how, add=add_fields)
 
 
 def inner_in_pieces(program: Program, one: Any, other: Any) -> Any:
@@ -109,7 +109,7 @@ def inner_in_pieces(program: Program, one: Any, other: Any) -> Any:
     rows = rows_of(other)
     if isinstance(one.points, Chunks):
         rows = rows.crossed(rows_of(one), _inner_of_pair, program)
-        return np.asarray(rows.total(_same, task="inner product"))
+        return np.asarray(rows.total(np.asarray, task="inner product"))
     how = (program, one.points, one.coef)
     return np.asarray(rows.total(_inner, *how, task="inner product"))
 
@@ -166,7 +166,7 @@ def _kernel_sum_of_pair(y: Any, x: Any, a: Array, program: Program, how: dict[st
     return engine.fields(program, x, y, Dense(a), **how)
 
 
-def _sum(one: Fields, other: Fields) -> Fields:
+def add_fields(one: Fields, other: Fields) -> Fields:
     return engine.total([one, other])
 
 
@@ -184,7 +184,3 @@ def _absolute(x: Any, a: Array, program: Program) -> tuple[Array, Array]:
     a = np.abs(a)
     with np.errstate(over="ignore"):
         return np.asarray(length @ a), np.asarray(a.sum(axis=0))
-
-
-def _same(value: Any) -> Any:
-    return value

@@ -62,17 +62,17 @@ def number_keys(X: Any) -> Array:
     A hash: the mixed bits of its entries times a number for each column, summed modulo 2^64. Zeros
     add nothing, so that sparse and dense rows agree, and float32 counts as the float64 it equals.
     """
-    columns = _odd_numbers(X.shape[1] if X.ndim == 2 else 1)
+    columns = _column_factors(X.shape[1] if X.ndim == 2 else 1)
     if not is_sparse(X):
-        return np.asarray(_stirred(X.reshape(len(X), -1)) @ columns)
+        return np.asarray(_mixed_bits(X.reshape(len(X), -1)) @ columns)
     X = X.copy()
     X.sum_duplicates()
     sums = np.zeros(X.nnz + 1, dtype=np.uint64)
-    np.cumsum(_stirred(X.data) * columns[X.indices], out=sums[1:])
+    np.cumsum(_mixed_bits(X.data) * columns[X.indices], out=sums[1:])
     return np.asarray(sums[X.indptr[1:]] - sums[X.indptr[:-1]])
 
 
-def _stirred(values: Array) -> Array:
+def _mixed_bits(values: Array) -> Array:
     """The bits of numbers, mixed one to one: round numbers differ only in their high bits."""
     doubles = np.ascontiguousarray(values, dtype=np.float64) + 0.0  # -0.0 equals 0.0
     bits: Array = doubles.view(np.uint64)
@@ -82,7 +82,7 @@ def _stirred(values: Array) -> Array:
     return bits
 
 
-def _odd_numbers(count: int) -> Array:
+def _column_factors(count: int) -> Array:
     """The first odd numbers of a fixed random sequence (SplitMix64)."""
     z = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -93,18 +93,15 @@ class Denoiser:
         """D(y), without the row itself if y is one of the fitted rows."""
         if self.rows is None or self.row_weights is None:
             return self.project(Y)
-        keys = self._keys
-        at = np.minimum(np.searchsorted(keys[0], row_keys(Y)), len(keys[0]) - 1)
-        fitted = np.flatnonzero(keys[0][at] == row_keys(Y))
+        (keys, order), wanted = self._keys, row_keys(Y)
+        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        fitted = keys[at] == wanted
         out = np.empty(Y.shape)
-        new = np.setdiff1d(np.arange(n_rows(Y)), fitted)
-        if new.size:
-            out[new] = self.project(Y[new])
-        if fitted.size:
-            own = keys[1][at[fitted]]
-            without = self.left_out(
-                dense(self.rows[own]), self.row_weights[own], float(self.row_weights.sum())
-            )
+        if not fitted.all():
+            out[~fitted] = self.project(Y[~fitted])
+        if fitted.any():
+            own, w = order[at[fitted]], self.row_weights
+            without = self.left_out(dense(self.rows[own]), w[own], float(w.sum()))
             out[fitted] = without(dense(Y[fitted]))
         return out
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
@@ -28,6 +28,7 @@ _FAR = 690.0  # |log u|: the range of float64
 _STEP = 0.05  # of the first scan in log u
 _SEEN = 46.0  # terms below exp(-46) of the largest are rounding
 _PANELS = 256
+_NODES = 16  # of each panel
 _DRAWN_PANELS = 4096  # for draws, which take the density to be linear inside each
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -230,12 +231,12 @@ class RadialDistribution:
         return cls(low, high, mass, top + math.log(float(mass.sum()) + tails), density)
 
 
-@lru_cache(maxsize=1)
-def _lobatto(count: int = 16) -> tuple[Array, Array]:
+@cache
+def _lobatto() -> tuple[Array, Array]:
     """Nodes and weights on [-1, 1], ends included: no jump hides between a node and an end."""
-    P = np.polynomial.Legendre.basis(count - 1)
+    P = np.polynomial.Legendre.basis(_NODES - 1)
     nodes = np.concatenate([[-1.0], np.sort(P.deriv().roots().real), [1.0]])
-    return nodes, 2.0 / (count * (count - 1) * P(nodes) ** 2)
+    return nodes, 2.0 / (_NODES * (_NODES - 1) * P(nodes) ** 2)
 
 
 def _integrated(f: Callable[[Array], Array], edges: Array) -> tuple[Array, Array, Array]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, Points, frozen, instance, positive_int
+from mercer._array import Array, Points, instance, positive_int
 from mercer._threads import interruptible, map_threads
 from mercer.engine import as_float64, n_rows, pieces
 from mercer.exceptions import InputError
@@ -18,7 +18,7 @@ from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._hsic import centred_kernel, paired_rows
 from mercer.methods.hypothesis_tests._hsic_permutations import permutations
 from mercer.methods.hypothesis_tests._kernel_grid import root_mean_squares
-from mercer.methods.hypothesis_tests._resampling import Blocks, combined, p_value, seeded
+from mercer.methods.hypothesis_tests._resampling import Blocks, Drawn, seeded
 from mercer.methods.hypothesis_tests._result import TestResult, effect_interval, recorded
 from mercer.methods.hypothesis_tests._variables import variables
 from mercer.space import Element
@@ -268,28 +268,22 @@ def coco_test(
     )
     shortened = [[_large(f, n) for f in factors] for factors in (F, G)]
     draws = np.concatenate([draw() for draw in permutations(n, n_draws, rng, within)])
-    drawn = np.array([_norms(f, g, draws) for f in shortened[0] for g in shortened[1]]) / n
+    statistics = np.array([_norms(f, g, draws) for f in shortened[0] for g in shortened[1]]) / n
+    statistics -= statistics.mean(axis=1, keepdims=True)  # the same shift for all draws
     sizes = [root_mean_squares(k, Z, rng) for k, Z in zip(kernels, arrays, strict=True)]
-    moved = drawn - drawn.mean(axis=1, keepdims=True)  # the same shift for all draws
-    total = combined(moved, np.sqrt(np.outer(*sizes).ravel()))
-    spread = drawn.std(axis=1)
-    best = int(np.argmax(moved[:, 0] / np.where(spread > 0, spread, np.inf)))
-    i, j = divmod(best, len(kernels[1]))
-    x, y = (Points(as_float64(Z), p.domain) for Z, p in zip(arrays, pairs[best], strict=True))
-    p = p_value(total)
+    drawn = Drawn.of(statistics, np.sqrt(np.outer(*sizes).ravel()))
+    i, j = divmod(drawn.best, len(kernels[1]))
+    kx, ky = pairs[drawn.best]
+    x, y = (Points(as_float64(Z), k.domain) for Z, k in zip(arrays, (kx, ky), strict=True))
     return TestResult(
         question="Are the variables independent?",
         statistic=float(np.linalg.norm(F[i].T @ G[j], 2)) / n,
-        pvalue=p,
-        pvalue_bounds=(p, p),
         null="permutation",
-        kernels=(pairs[best], *pairs[:best], *pairs[best + 1 :]),
         n=(n,),
-        n_permutations=n_draws,
         seed=seed,
+        witness=witness_pair(kx, x, F[i], ky, y, G[j]),
+        **drawn.fields(pairs),
         **_correlation(F[i], G[j], within, rng),
-        witness=witness_pair(pairs[best][0], x, F[i], pairs[best][1], y, G[j]),
-        null_statistics=frozen(total),
     )
 
 

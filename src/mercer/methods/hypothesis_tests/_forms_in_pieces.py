@@ -133,7 +133,7 @@ def row_sums(rows: Chunks, program: Program, vectors: Array) -> tuple[Array, Arr
     whole = rows.only(0)
     sums = whole.crossed(whole.zip(vectors), _row_sums, program)
     diagonal = np.concatenate(whole.gathered(_diagonal, program, task="diagonal"))
-    found = np.concatenate(sums.gathered(_same, task="kernel sum"))
+    found = np.concatenate(sums.gathered(np.asarray, task="kernel sum"))
     return found - diagonal[:, None] * vectors, diagonal
 
 
@@ -218,10 +218,6 @@ def _own_pairs(x: Any, w: Array, program: Any) -> tuple[int, float, float]:
     return int(np.count_nonzero(v)), float(v @ v), float(v**2 @ own)
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
 def in_same_pieces(x: Any, y: Any) -> tuple[Chunks, Chunks]:
     """Both samples in the pieces of the one that has pieces, of X if both have."""
     if not isinstance(x, Chunks):
@@ -232,7 +228,7 @@ def in_same_pieces(x: Any, y: Any) -> tuple[Chunks, Chunks]:
         raise InputError(f"X has {len(x)} rows, but Y has {len(y)}: they must be paired")
     tail, dtype = y.shape[1:], y.dtype
     both = x.zip(y, name="Y").only(1)
-    return x, both.mapped(_same, tail=tail, dtype=dtype)
+    return x, both.mapped(np.asarray, tail=tail, dtype=dtype)
 
 
 def hsic_in_pieces(
@@ -250,7 +246,7 @@ def hsic_in_pieces(
     rows = x.zip(y, *shifts).each(range(len(x.sizes)))
     programs = kernel_x.program, kernel_y.program
     sums = rows.crossed(rows, _products_of_pair, *programs)
-    xy, xx, yy = np.concatenate(sums.gathered(_same, task="kernel sums")).T
+    xy, xx, yy = np.concatenate(sums.gathered(np.asarray, task="kernel sums")).T
     diagonals = rows.gathered(_diagonals, *programs, task="diagonal")
     p, q = np.concatenate(diagonals).T
     if not unbiased:
@@ -265,7 +261,7 @@ def _means(kernel: Kernel, x: Chunks) -> Array:
     """g such that k(x, y) - g(x) - g(y) is the kernel of the features minus their mean."""
     n = len(x)
     sums = x.crossed(x.zip(np.ones((n, 1))), _row_sums, kernel.program)
-    g = np.concatenate(sums.gathered(_same, task="means"))[:, 0] / n  # exact for equal rows
+    g = np.concatenate(sums.gathered(np.asarray, task="means"))[:, 0] / n  # exact for equal rows
     return np.asarray(g - 0.5 * g.mean())
 
 

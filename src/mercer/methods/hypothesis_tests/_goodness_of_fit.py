@@ -7,13 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import (
-    Points,
-    as_points,
-    frozen,
-    positive,
-    positive_int,
-)
+from mercer._array import Points, as_points, frozen, positive_int
 from mercer._frames import is_chunked
 from mercer.exceptions import InputError, MercerWarning
 from mercer.kernels import Gaussian, Kernel, RationalQuadratic, Vectors
@@ -27,13 +21,7 @@ from mercer.methods.hypothesis_tests._kernel_grid import (
 )
 from mercer.methods.hypothesis_tests._ksd import SteinKernel, SteinTiles, check_stein, stein_points
 from mercer.methods.hypothesis_tests._quadratic_forms import mean_of_features, standardised_mean
-from mercer.methods.hypothesis_tests._resampling import (
-    combined,
-    p_value,
-    random_signs,
-    seeded,
-    wild_weights,
-)
+from mercer.methods.hypothesis_tests._resampling import Drawn, seeded, signs_of_terms
 from mercer.methods.hypothesis_tests._result import TestResult, effect_interval, recorded
 from mercer.methods.hypothesis_tests._score import score_at, tail_of
 from mercer.methods.hypothesis_tests._tests_in_pieces import (
@@ -139,34 +127,26 @@ def ksd_test(
         )
     if in_pieces:
         return ksd_test_in_pieces(Points(X, Vectors()), score, kernels, n_draws, seed, rng)
-    if dependence is None:
-        signs = random_signs(n, n_draws, rng)
-    else:
-        signs = wild_weights(n, n_draws, positive(dependence, "dependence"), rng)
+    signs = signs_of_terms(n, n_draws, dependence, rng)
     tiles = [SteinTiles(k, points, S) for k in kernels]
     statistics, rows = mean_of_features(tiles, signs)
-    spread = statistics.std(axis=1)
     # wide kernels, which have large mean squares, see differences of means and of scales best
-    total = combined(statistics, spread / root_mean_squares(kernels, points, rng) ** 2)
-    best = int(np.argmax(statistics[:, 0] / np.where(spread > 0, spread, np.inf)))
-    p = p_value(total)
+    norms = statistics.std(axis=1) / root_mean_squares(kernels, points, rng) ** 2
+    drawn = Drawn.of(statistics, norms)
+    best = drawn.best
     effect = standardised_mean(
         rows[best], tiles[best].diagonal(), None if dependence is None else signs
     )
     return TestResult(
         question="Does the sample come from the model?",
         statistic=float(statistics[best, 0]),
-        pvalue=p,
-        pvalue_bounds=(p, p),
         null="wild bootstrap",
-        kernels=(kernels[best], *kernels[:best], *kernels[best + 1 :]),
         n=(n,),
-        n_permutations=n_draws,
         seed=seed,
-        **effect_interval(*effect, float(spread[best])),
         witness=mean_embedding(SteinKernel(kernels[best], score), points),
-        null_statistics=frozen(total),
         contributions=frozen(rows[best]),
+        **drawn.fields(kernels),
+        **effect_interval(*effect, drawn.spread),
     )
 
 

@@ -9,14 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import (
-    Array,
-    Points,
-    frozen,
-    one_of,
-    positive,
-    positive_int,
-)
+from mercer._array import Array, Points, frozen, one_of, positive, positive_int
 from mercer._frames import is_chunked
 from mercer._threads import map_threads
 from mercer.engine import as_float64, n_rows
@@ -33,13 +26,7 @@ from mercer.methods.hypothesis_tests._kernel_grid import are_given, root_mean_sq
 from mercer.methods.hypothesis_tests._null_distributions import hsic_tail
 from mercer.methods.hypothesis_tests._quadratic_forms import mean_of_features
 from mercer.methods.hypothesis_tests._relabelling import CentredKernel
-from mercer.methods.hypothesis_tests._resampling import (
-    Blocks,
-    combined,
-    p_bounds,
-    seeded,
-    wild_weights,
-)
+from mercer.methods.hypothesis_tests._resampling import Blocks, Drawn, seeded, wild_weights
 from mercer.methods.hypothesis_tests._result import TestResult, effect_interval, recorded
 from mercer.methods.hypothesis_tests._tests_in_pieces import refuse_options
 from mercer.methods.hypothesis_tests._variables import variables
@@ -167,25 +154,19 @@ def hsic_test(
         weights = wild_weights(n, n_draws, positive(dependence, "dependence"), rng)
         statistics = _wild(kernels, arrays, weights)
     sizes = [root_mean_squares(k, Z, rng) for k, Z in zip(kernels, arrays, strict=True)]
-    total = combined(statistics, np.outer(*sizes).ravel())
-    spread = statistics.std(axis=1)
-    best = int(np.argmax(statistics[:, 0] / np.where(spread > 0, spread, np.inf)))
+    drawn = Drawn.of(statistics, np.outer(*sizes).ravel())
+    best = drawn.best
     error = float(permuted.errors[0]) if len(pairs) == 1 and dependence is None else 0.0
-    low, high = p_bounds(total, error)
     effect, pair = _effect_and_witness(permuted, best, pairs[best], arrays, weights)
     return TestResult(
         question=_QUESTION,
         statistic=effect.value if weights is None else float(statistics[best, 0]),
-        pvalue=high,
-        pvalue_bounds=(low, high),
         null="permutation" if dependence is None else "wild bootstrap",
-        kernels=(pairs[best], *pairs[:best], *pairs[best + 1 :]),
         n=(n,),
-        n_permutations=n_draws,
         seed=seed,
-        **effect_interval(effect.ratio, effect.variance, effect.unit, float(spread[best])),
         witness=pair,
-        null_statistics=frozen(total),
+        **drawn.fields(pairs, error),
+        **effect_interval(effect.ratio, effect.variance, effect.unit, drawn.spread),
     )
 
 

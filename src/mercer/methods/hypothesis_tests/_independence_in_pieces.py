@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer._array import Array, Points, frozen
+from mercer._array import Array, Points
 from mercer._chunks import Chunks
 from mercer._progress import tracked
 from mercer.engine import pieces
@@ -28,7 +28,7 @@ from mercer.methods.hypothesis_tests._forms_in_pieces import (
 )
 from mercer.methods.hypothesis_tests._hsic import at_least_four
 from mercer.methods.hypothesis_tests._kernel_grid import root_mean_squares
-from mercer.methods.hypothesis_tests._resampling import combined, p_value
+from mercer.methods.hypothesis_tests._resampling import Drawn
 from mercer.methods.hypothesis_tests._result import TestResult, effect_interval
 from mercer.methods.hypothesis_tests._variables import kernels_of_each
 from mercer.space import Element
@@ -93,24 +93,18 @@ def hsic_test_in_pieces(
     statistics, first = _statistics(x, F, y, G, n_draws, rng)
     sizes = [root_mean_squares(k, z, rng) for k, z in zip(kernels, (x, y), strict=True)]
     pairs = [(kx, ky) for kx in kernels[0] for ky in kernels[1]]
-    total = combined(statistics, np.outer(*sizes).ravel())
-    spread = statistics.std(axis=1)
-    best = int(np.argmax(statistics[:, 0] / np.where(spread > 0, spread, np.inf)))
-    effect = hsic_in_pieces(pairs[best][0], x, pairs[best][1], y, unbiased=True)[1]
-    p = p_value(total)
+    drawn = Drawn.of(statistics, np.outer(*sizes).ravel())
+    kx, ky = pairs[drawn.best]
+    effect = hsic_in_pieces(kx, x, ky, y, unbiased=True)[1]
     return TestResult(
         question=question,
         statistic=effect.value,
-        pvalue=p,
-        pvalue_bounds=(p, p),
         null="permutation",
-        kernels=(pairs[best], *pairs[:best], *pairs[best + 1 :]),
         n=(n,),
-        n_permutations=n_draws,
         seed=seed,
-        **effect_interval(effect.ratio, effect.variance, effect.unit, float(spread[best])),
-        witness=_witness(F, G, best, first),
-        null_statistics=frozen(total),
+        witness=_witness(F, G, drawn.best, first),
+        **drawn.fields(pairs),
+        **effect_interval(effect.ratio, effect.variance, effect.unit, drawn.spread),
     )
 
 
@@ -157,7 +151,7 @@ def _statistics(
     out, first = np.empty((len(F.lows) * len(G.lows), n_draws + 1)), np.zeros((0, 0))
     for at in tracked(list(pieces(n_draws + 1, _DRAWS)), "permutations"):
         sums = rows.crossed(columns, _products, _tables(x.sizes, at, rng), at.start, seed)
-        M = sums.total(_same, task="permutations")
+        M = sums.total(np.asarray, task="permutations")
         first = M[0] if at.start == 0 else first
         for k in range(len(F.lows)):
             for j in range(len(G.lows)):
@@ -211,7 +205,3 @@ def _squares(x: Any, features: Features) -> Array:
 
 def _call(x: Any, features: Features) -> Array:
     return features(x)
-
-
-def _same(M: Array) -> Array:
-    return M

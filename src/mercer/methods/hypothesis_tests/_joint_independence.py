@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, Points, frozen, instance, positive_int
+from mercer._array import Array, Points, instance, positive_int
 from mercer._config import get_options
 from mercer._progress import tracked
 from mercer._threads import map_threads, stop_if_interrupted
@@ -17,7 +17,7 @@ from mercer.kernels import Kernel
 from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._hsic import mean_values, paired_rows
 from mercer.methods.hypothesis_tests._kernel_grid import root_mean_squares
-from mercer.methods.hypothesis_tests._resampling import combined, p_value, seeded, shuffled
+from mercer.methods.hypothesis_tests._resampling import Drawn, seeded, shuffled
 from mercer.methods.hypothesis_tests._result import TestResult, effect_interval, recorded
 from mercer.methods.hypothesis_tests._variables import variables
 
@@ -132,26 +132,21 @@ def dhsic_test(
         + [shuffled(rows, n_draws, rng) for _ in arrays[1:]]
     )
     joint = [_Joint(k, arrays) for k in sets]
-    drawn = np.array([j.statistics(draws) for j in tracked(joint, "kernels")])
+    statistics = np.array([j.statistics(draws) for j in tracked(joint, "kernels")])
     sizes = [root_mean_squares(k, Z, rng) for k, Z in zip(kernels, arrays, strict=True)]
-    moved = drawn - drawn.mean(axis=1, keepdims=True)  # the same shift for all draws
-    total = combined(moved, np.prod(sizes, axis=0))
-    spread = drawn.std(axis=1)
-    best = int(np.argmax(moved[:, 0] / np.where(spread > 0, spread, np.inf)))
-    p, excess = p_value(total), float(drawn[best, 0] - drawn[best, 1:].mean())
+    moved = statistics - statistics.mean(axis=1, keepdims=True)  # the same shift for all draws
+    drawn = Drawn.of(moved, np.prod(sizes, axis=0))
+    observed, others = statistics[drawn.best, 0], statistics[drawn.best, 1:]
+    effect = joint[drawn.best].effect(float(observed - others.mean()))
     return TestResult(
         question="Are the variables jointly independent?",
-        statistic=float(drawn[best, 0]),
-        pvalue=p,
-        pvalue_bounds=(p, p),
+        statistic=float(observed),
         null="permutation",
-        kernels=(sets[best], *sets[:best], *sets[best + 1 :]),
         n=(n,),
-        n_permutations=n_draws,
         seed=seed,
-        **effect_interval(*joint[best].effect(excess), float(spread[best])),
         witness=None,
-        null_statistics=frozen(total),
+        **drawn.fields(sets),
+        **effect_interval(*effect, drawn.spread),
     )
 
 
@@ -169,8 +164,11 @@ class _Joint:
     def statistics(self, draws: Array) -> Array:
         """For each draw: the rows of each variable, shape (d, n_draws, n)."""
         tasks = list(pieces(draws.shape[1], _AT_ONCE))
-        parts = map_threads(lambda at: [self._one(draws[:, b]) for b in range(*_ends(at))], tasks)
-        return np.concatenate([np.asarray(part) for part in parts])
+
+        def job(at: slice) -> list[float]:
+            return [self._one(draws[:, b]) for b in range(at.start, at.stop)]
+
+        return np.concatenate(map_threads(job, tasks))
 
     def _one(self, perms: Array) -> float:
         rows = np.prod([m[p] for m, p in zip(self.means, perms, strict=True)], axis=0)
@@ -219,7 +217,3 @@ def _tile(kernel: Kernel, Z: Any, whole: bool) -> Tile:
     n = n_rows(Z)
     K = np.asarray(gram(kernel.program, Z, Z), dtype=np.float64).ravel()
     return lambda rows, columns: K.take(rows.astype(np.int64)[:, None] * n + columns)
-
-
-def _ends(at: slice) -> tuple[int, int]:
-    return at.start, at.stop

@@ -21,8 +21,6 @@ _SQUARED_DISTANCE = Program((Distance(),), Var(0, nonnegative=True))
 _ROWS = 1000  # whose distances set the bandwidths
 _TILE = 256  # rows of them at once
 N_BANDWIDTHS = 10
-_SAMPLED = 4096  # numbers of a sample, from which a quantile is known
-_MARGIN = 0.03  # to this: four standard errors of a median
 
 
 def as_kernels(kernel: Any, X: Any, rng: np.random.Generator) -> tuple[Kernel, ...]:
@@ -98,20 +96,7 @@ def distance_quantiles(X: Any, levels: tuple[float, ...], rng: np.random.Generat
     u = np.concatenate(map_threads(squares, list(pieces(n_rows(rows), _TILE))))
     if not u.size:
         raise InputError("all points are equal, so no bandwidth can be chosen; give a kernel")
-    return np.sqrt([quantile(u, level) for level in levels])
-
-
-def quantile(u: Array, level: float) -> float:
-    """`np.quantile(u, level)`, faster: values that a sample shows to be far off need no sorting."""
-    some = np.sort(u[:: -(-len(u) // _SAMPLED)])
-    near = (level + np.array([-_MARGIN, _MARGIN])) * len(some)
-    low, high = some[np.clip(near, 0, len(some) - 1).astype(int)]
-    low, high = (low if near[0] > 0 else -np.inf), (high if near[1] < len(some) else np.inf)
-    left_out, inside = np.count_nonzero(u < low), u[(u >= low) & (u <= high)]
-    place = level * (len(u) - 1) - left_out
-    if not 0.0 <= place <= len(inside) - 1:
-        return float(np.quantile(u, level))
-    return float(np.quantile(inside, place / max(1, len(inside) - 1)))
+    return np.asarray(np.sqrt(np.quantile(u, levels)))
 
 
 def _some(X: Any, rng: np.random.Generator) -> Any:

@@ -155,18 +155,19 @@ class Relabelled:
         errors = np.stack([(both * f.errors + linear * f.row_error) / pairs for f in forms])
         return statistics, errors
 
-    def effect(self, kernel: CentredKernel, products: Array) -> tuple[float, float, float]:
+    def effect(self, diagonal: Array, products: Array) -> tuple[float, float, float]:
         """The ratio of the observed statistic to the variance within samples, and two more.
 
         These are the variance of the ratio, from influence functions, and the variance within
-        samples. Statistic and variance within samples are means over pairs of rows.
+        samples. Statistic and variance within samples are means over pairs of rows. `diagonal` has
+        the kernel values k(x_i, x_i).
         """
         v, label, own = self.weights, self.observed, self.own
         W = v @ own
         means = products / (W - own * v[:, None])  # of the kernel, from a row to each sample
         to_own = means[own]
         between = (to_own[:, None] - means) @ W * W[label] * 2.0 / (v.sum() ** 2 - (W**2).sum())
-        part, diagonal = W[label] / v.sum(), kernel.diagonal
+        part = W[label] / v.sum()
         share = v / W[label]
         within = float(share @ (part * (diagonal - to_own)))
         if within <= 0.0:

@@ -6,12 +6,12 @@ one. The observed data count as one of the draws: that makes the test exact for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer._array import Array
+from mercer._array import Array, frozen, positive
 from mercer._config import get_options
 from mercer._random import as_generator
 from mercer._threads import map_threads
@@ -155,6 +155,15 @@ def random_signs(n: int, n_draws: int, rng: np.random.Generator) -> Array:
     return 2 * signs - 1
 
 
+def signs_of_terms(
+    n: int, n_draws: int, dependence: float | None, rng: np.random.Generator
+) -> Array:
+    """`random_signs` of independent rows, or `wild_weights` of a time series."""
+    if dependence is None:
+        return random_signs(n, n_draws, rng)
+    return wild_weights(n, n_draws, positive(dependence, "dependence"), rng)
+
+
 def wild_weights(n: int, n_draws: int, length: float, rng: np.random.Generator) -> Array:
     """Weights of a wild bootstrap for time series: row 0 ones, then stationary processes.
 
@@ -223,6 +232,33 @@ def combined(statistics: Array, norms: Array) -> Array:
     largest = (statistics[used] / norms[used, None]).max(axis=0)
     outward = np.where(Z.max(axis=0) > 0.0, _minus_log_p(lengths), 0.0)
     return np.asarray(np.maximum(outward, _minus_log_p(largest)))
+
+
+class Drawn(NamedTuple):
+    """The statistics of several kernels and draws, `combined`, and the kernel to report."""
+
+    total: Array  # (n_draws,): the combination; 0 is the observed one
+    best: int  # the kernel whose observed statistic is largest in units of its spread
+    spread: float  # of the statistics of that kernel
+
+    @classmethod
+    def of(cls, statistics: Array, norms: Array) -> Drawn:
+        """From what `combined` takes."""
+        spread = statistics.std(axis=1)
+        best = int(np.argmax(statistics[:, 0] / np.where(spread > 0, spread, np.inf)))
+        return cls(combined(statistics, norms), best, float(spread[best]))
+
+    def fields(self, kernels: Sequence[Any], errors: Any = 0.0) -> dict[str, Any]:
+        """What a `TestResult` says about draws and kernels; `errors` as in `p_bounds`."""
+        low, high = p_bounds(self.total, errors)
+        best = self.best
+        return {
+            "pvalue": high,
+            "pvalue_bounds": (low, high),
+            "kernels": (kernels[best], *kernels[:best], *kernels[best + 1 :]),
+            "n_permutations": len(self.total) - 1,
+            "null_statistics": frozen(self.total),
+        }
 
 
 def _minus_log_p(statistics: Array) -> Array:

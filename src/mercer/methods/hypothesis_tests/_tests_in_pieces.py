@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -26,27 +26,12 @@ from mercer.methods.hypothesis_tests._ksd import SteinKernel
 from mercer.methods.hypothesis_tests._mmd import witness
 from mercer.methods.hypothesis_tests._quadratic_forms import standardised_mean
 from mercer.methods.hypothesis_tests._relabelling import Relabelled
-from mercer.methods.hypothesis_tests._resampling import combined, p_value
+from mercer.methods.hypothesis_tests._resampling import Drawn
 from mercer.methods.hypothesis_tests._result import TestResult, effect_interval
 from mercer.space import mean_embedding
 
 _REFERENCES = 64  # rows whose mean kernel values are subtracted, so that little cancels in float32
 _MARGIN = 4.0  # rounding of other draws than those where it is measured
-
-
-class _Drawn(NamedTuple):
-    """The statistics of each kernel and draw, and what follows from them."""
-
-    statistics: Array
-    total: Array
-    best: int
-    spread: float
-
-    @classmethod
-    def of(cls, statistics: Array, norms: Array) -> _Drawn:
-        spread = statistics.std(axis=1)
-        best = int(np.argmax(statistics[:, 0] / np.where(spread > 0, spread, np.inf)))
-        return cls(statistics, combined(statistics, norms), best, float(spread[best]))
 
 
 def refuse_options(**options: Any) -> None:
@@ -78,21 +63,21 @@ def mmd_test_in_pieces(
     own_seed = int(rng.integers(2**63))
     draws = relabellings(pooled.sizes, len(X.sizes), own_seed, n_draws)
     statistics = _discrepancies(kernels, pooled, draws, sizes, rng)
-    drawn = _Drawn.of(statistics, root_mean_squares(kernels, pooled, rng))
+    drawn = Drawn.of(statistics, root_mean_squares(kernels, pooled, rng))
     best = kernels[drawn.best]
     observed = np.repeat([0, 1], sizes)
     own = Relabelled(np.ones(sum(sizes)), observed, 2)
     products, diagonal = row_sums(pooled, best.program, own.own.astype(np.float64))
-    effect = own.effect(_Diagonal(diagonal), products)  # type: ignore[arg-type]
+    effect = own.effect(diagonal, products)
     x, y = (Points(S, best.domain) for S in (X, Y))
     return TestResult(
         question=question,
+        statistic=float(statistics[drawn.best, 0]),
         null="permutation",
         n=sizes,
-        n_permutations=n_draws,
         seed=seed,
         witness=witness(best, x, y),
-        **_of(drawn, kernels),
+        **drawn.fields(kernels),
         **effect_interval(*effect, drawn.spread),
     )
 
@@ -109,18 +94,18 @@ def ksd_test_in_pieces(
     statistics = values / (n * (n - 1.0))
     # wide kernels, which have large mean squares, see differences of means and of scales best
     norms = statistics.std(axis=1) / root_mean_squares(kernels, points, rng) ** 2
-    drawn = _Drawn.of(statistics, norms)
+    drawn = Drawn.of(statistics, norms)
     sums, diagonal = row_sums(points, steins[drawn.best].program, np.ones((n, 1)))
     rows = sums[:, 0] / (n - 1.0)
     return TestResult(
         question="Does the sample come from the model?",
+        statistic=float(statistics[drawn.best, 0]),
         null="wild bootstrap",
         n=(n,),
-        n_permutations=n_draws,
         seed=seed,
         witness=mean_embedding(steins[drawn.best], Points(points, kernels[0].domain)),
         contributions=frozen(rows),
-        **_of(drawn, kernels),
+        **drawn.fields(kernels),
         **effect_interval(*standardised_mean(rows, diagonal), drawn.spread),
     )
 
@@ -144,10 +129,6 @@ def _samples(samples: tuple[Any, Any], kernel: Any) -> tuple[Chunks, Chunks]:
     kind = next(S for S in given if is_chunked(S))
     X, Y = (S if is_chunked(S) else kind.whole(S) for S in given)
     return X, Y
-
-
-class _Diagonal(NamedTuple):
-    diagonal: Array
 
 
 def _discrepancies(
@@ -174,14 +155,3 @@ def _discrepancies(
     a, b, c = 1.0 / (m * (m - 1.0)), 1.0 / (n * (n - 1.0)), 2.0 / (m * float(n))
     values = within * a + other * b - between * c
     return equal_up_to_rounding(values, _MARGIN * (a + b + c) * forms.rounding)
-
-
-def _of(drawn: _Drawn, kernels: tuple[Kernel, ...]) -> dict[str, Any]:
-    p, best = p_value(drawn.total), drawn.best
-    return {
-        "statistic": float(drawn.statistics[best, 0]),
-        "pvalue": p,
-        "pvalue_bounds": (p, p),
-        "kernels": (kernels[best], *kernels[:best], *kernels[best + 1 :]),
-        "null_statistics": frozen(drawn.total),
-    }

@@ -19,7 +19,6 @@ from mercer._array import (
     frozen,
     header,
     one_of,
-    positive,
     positive_int,
 )
 from mercer._frames import check_same_header, is_chunked
@@ -41,14 +40,12 @@ from mercer.methods.hypothesis_tests._quadratic_forms import mean_of_features, s
 from mercer.methods.hypothesis_tests._relabelling import Relabelled, RelabelledInBlocks, precise
 from mercer.methods.hypothesis_tests._resampling import (
     Blocks,
-    combined,
+    Drawn,
     in_parts,
-    p_bounds,
-    random_signs,
     relabelled,
     seeded,
     shuffled,
-    wild_weights,
+    signs_of_terms,
 )
 from mercer.methods.hypothesis_tests._result import TestResult, effect_interval, recorded
 from mercer.methods.hypothesis_tests._tests_in_pieces import mmd_test_in_pieces, refuse_options
@@ -187,37 +184,32 @@ def mmd_test(
     if null != "permutation":
         fixed = are_given(kernel) and selection is None
         return _by_formula(kernels, samples, null, None if fixed else seed)
-    drawn: _Paired | _Relabelled
+    test: _Paired | _Relabelled
     if paired or dependence is not None:
         if len(set(sizes)) > 1 or len(sizes) > 2 or weights is not None or blocks is not None:
             raise InputError(
                 "paired samples and time series are two samples of equal length, without weights "
                 f"and blocks; got samples of {sizes} rows"
             )
-        signs = _signs(sizes[0], n_draws, dependence, rng)
-        drawn = _Paired(kernels, samples[0], samples[1], signs, dependence is not None)
+        null = "sign flips" if dependence is None else "wild bootstrap"
+        signs = signs_of_terms(sizes[0], n_draws, dependence, rng)
+        test = _Paired(kernels, samples[0], samples[1], signs, dependence is not None)
     else:
-        drawn = _Relabelled(kernels, samples, _as_one(v), n_draws, rng, within)
+        test = _Relabelled(kernels, samples, _as_one(v), n_draws, rng, within)
     norms = root_mean_squares(kernels, reduce(concatenated, samples), rng)
-    total = combined(drawn.statistics, norms)
-    spread = drawn.statistics.std(axis=1)
-    best = int(np.argmax(drawn.statistics[:, 0] / np.where(spread > 0, spread, np.inf)))
+    drawn = Drawn.of(test.statistics, norms)
+    best, two = drawn.best, len(samples) == 2
     # a combination is exact for the kernels as they are computed
-    low, high = p_bounds(total, drawn.errors[0] if len(kernels) == 1 else 0.0)
-    two = len(samples) == 2
+    error = test.errors[0] if len(kernels) == 1 else 0.0
     return TestResult(
         question=_QUESTION,
-        statistic=float(drawn.statistics[best, 0]),
-        pvalue=high,
-        pvalue_bounds=(low, high),
-        null=_null(paired, dependence),
-        kernels=(kernels[best], *kernels[:best], *kernels[best + 1 :]),
+        statistic=float(test.statistics[best, 0]),
+        null=null,
         n=sizes,
-        n_permutations=n_draws,
         seed=seed,
-        **effect_interval(*drawn.effect(best), float(spread[best])),
         witness=witness_in_blocks(kernels[best], samples, v, within) if two else None,
-        null_statistics=frozen(total),
+        **drawn.fields(kernels, error),
+        **effect_interval(*test.effect(best), drawn.spread),
     )
 
 
@@ -294,7 +286,7 @@ class _Relabelled:
         kernel, products = self.kernels[k], self.products[k]
         if isinstance(self.drawn, RelabelledInBlocks):
             return self.drawn.effect(kernel, products, float(self.statistics[k, 0]))
-        return self.drawn.effect(kernel, products)
+        return self.drawn.effect(kernel.diagonal, products)
 
 
 class _Paired:
@@ -321,18 +313,6 @@ class _Paired:
         diagonal = self.kernels[k].diag(X) + self.kernels[k].diag(Y)
         diagonal -= 2.0 * paired_values(self.kernels[k], X, Y)
         return standardised_mean(self.rows[k], diagonal, self.weights)
-
-
-def _null(paired: bool, dependence: float | None) -> str:
-    if dependence is not None:
-        return "wild bootstrap"
-    return "sign flips" if paired else "permutation"
-
-
-def _signs(n: int, n_draws: int, dependence: float | None, rng: np.random.Generator) -> Array:
-    if dependence is None:
-        return random_signs(n, n_draws, rng)
-    return wild_weights(n, n_draws, positive(dependence, "dependence"), rng)
 
 
 def _weights(weights: Any, sizes: tuple[int, ...]) -> list[Array]:

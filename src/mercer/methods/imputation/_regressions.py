@@ -87,7 +87,7 @@ class Chain:
         """Complete the rows, and return the change in each round."""
         problem = (self.kernel, self.Z, self.missing, self.w, self.centres, tol, rounds)
         place = checkpointed("rounds", *problem)
-        changes, before, first = self._taken_up(place.found)
+        changes, before, first = self._restored(place.found)
         for i in tracked(range(rounds if self.missing.any() else 1), "rounds"):
             if i < len(changes):
                 continue
@@ -98,7 +98,7 @@ class Chain:
                 if len(self.penalties) == j:
                     self.penalties.append(self._penalties(columns))
                 self.regressions.append(self._regression(columns, self.penalties[j]))
-                place.keep(partial(self._kept, tuple(changes), before, j + 1))
+                place.keep(partial(self._state, tuple(changes), before, j + 1))
             first = 0
             moved = (self.Z[self.missing] - before) / self.spread[np.nonzero(self.missing)[1]]
             if moved.size:
@@ -109,7 +109,7 @@ class Chain:
             self.regressions *= rounds
         return changes
 
-    def _kept(self, changes: tuple[float, ...], before: Array, done: int) -> State:
+    def _state(self, changes: tuple[float, ...], before: Array, done: int) -> State:
         """The state after some groups of a round, for a checkpoint."""
         found: State = {"changes": np.array(changes), "before": before, "groups": done}
         found |= {f"penalties {j}": p for j, p in enumerate(self.penalties)}
@@ -118,7 +118,7 @@ class Chain:
         found["random"] = generator_state(self.rng)  # groups choose their penalties at random
         return found | {"Z": self.Z.copy(), "regressions": len(self.regressions)}
 
-    def _taken_up(self, found: State | None) -> tuple[list[float], Array, int]:
+    def _restored(self, found: State | None) -> tuple[list[float], Array, int]:
         """Changes so far, entries before this round, and groups that are done in it."""
         if found is None:
             return [], np.empty(0), 0
