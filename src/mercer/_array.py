@@ -287,7 +287,7 @@ def instance(value: Any, kind: type[Any], name: str) -> Any:
     """Return the value if it is of this type and not made of tensors of another library."""
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
-        expected = getattr(kind, "_expected", f"{article} {kind.__name__}")
+        expected = vars(kind).get("_expected", f"{article} {kind.__name__}")
         raise InputError(f"{name} must be {expected}, got {type(value).__name__}")
     if is_tensor(getattr(value, "points", None)):
         raise InputError(

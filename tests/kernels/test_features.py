@@ -92,7 +92,7 @@ def test_what_a_map_must_return(rng):
     for message, function in wrong.items():
         with pytest.raises(mc.InputError, match=message):
             mc.Linear().transform(Features(function))(X)
-    with pytest.raises(mc.InputError, match="callable"):
+    with pytest.raises(mc.InputError, match="must be a function"):
         Features(3)
     with pytest.raises(mc.InputError, match="map of points"):
         mc.Linear().transform(bent)

@@ -273,7 +273,7 @@ def test_text_reads_back(k):
             lambda: mc.Linear().transform([1.0]),
             "transform takes a map of points (Scales, Columns, Matrix, Features), got list",
         ),
-        (lambda: mc.kernels.FromFunction("k"), "function must be callable, got str"),
+        (lambda: mc.kernels.FromFunction("k"), "function must be a function, got str"),
         (lambda: mc.Precomputed([[1.0, 2.0]]), "K must be square, got shape (1, 2)"),
         (lambda: mc.Precomputed([[1.0, 2.0], [0.0, 1.0]]), "use (K + K') / 2"),
         (lambda: mc.Precomputed([[np.nan]]), "K contains NaN"),

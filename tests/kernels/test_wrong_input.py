@@ -125,7 +125,7 @@ def test_domains_and_functions(wrong):
             make(len, on=wrong)
     for no_function in (None, 1.0, "f"):
         for make in (FromFunction, Features):
-            with pytest.raises(mc.InputError, match="function must be callable"):
+            with pytest.raises(mc.InputError, match="function must be a function"):
                 make(no_function)
 
 

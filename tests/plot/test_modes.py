@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 import mercer as mc
 from mercer.methods.modes._scale_space import ScaleSpace
-from mercer.plot._modes import _coloured, plot_basins, plot_modes, plot_scale_space
+from mercer.plot._modes import _basin_image, plot_basins, plot_modes, plot_scale_space
 from mercer.plot._style import COLOURS
 
 
@@ -123,7 +123,7 @@ def test_a_part_of_the_plane_and_a_density_of_groups():
 
 def test_touching_basins_differ_in_colour(rng):
     labels = rng.permutation(12).reshape(3, 4).repeat(3, axis=0).repeat(3, axis=1)
-    image = _coloured(labels, 12)
+    image = _basin_image(labels, 12)
     for a, b, p, q in (
         (labels[:, 1:], labels[:, :-1], image[:, 1:], image[:, :-1]),
         (labels[1:], labels[:-1], image[1:], image[:-1]),

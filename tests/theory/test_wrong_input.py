@@ -54,7 +54,7 @@ def test_what_is_no_function(wrong):
         lambda f: sobolev_norm(PeriodicSobolev(), f, np.sin),
         lambda f: sobolev_norm(PeriodicSobolev(), np.sin, f),
     ):
-        with pytest.raises(mc.InputError, match="must be callable"):
+        with pytest.raises(mc.InputError, match="must be a function"):
             call(wrong)
         with pytest.raises(mc.InputError, match="must return"):
             call(lambda x: None)

@@ -49,7 +49,7 @@ def an_instance(kind: type) -> Callable[[Any, str], Any]:
 
 def callable_function(value: Any, name: str) -> Any:
     if not callable(value):
-        raise InputError(f"{name} must be callable, got {type(value).__name__}")
+        raise InputError(f"{name} must be a function, got {type(value).__name__}")
     return value
 
 

@@ -87,6 +87,7 @@ class FromFunction(OfBlocks):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+@checked(definiteness=an_instance(Definiteness))
 class Precomputed(OfBlocks):
     """k(i, j) = K[i, j] from a given symmetric matrix; points are row numbers.
 
@@ -118,8 +119,6 @@ class Precomputed(OfBlocks):
             raise InputError(
                 f"K must be symmetric, but |K - K'| reaches {gap:.3g}; use (K + K') / 2"
             )
-        if not isinstance(self.definiteness, Definiteness):
-            raise InputError(f"definiteness must be a Definiteness, got {self.definiteness!r}")
         object.__setattr__(self, "K", frozen(K + 0.0))
 
     @property

@@ -77,7 +77,7 @@ def plot_kernel(
             f"points of {kernel!r} are not numbers on a line; draw its Gram matrix with "
             "plot_gram(kernel, points)"
         )
-    grid, K = _on_grid(kernel) if x is None else _on_given(kernel, x)
+    grid, K = _gram_on_grid(kernel) if x is None else _gram_on_points(kernel, x)
     name = (names_of(x) or [str(getattr(x, "name", None) or "x")])[0]  # of a frame or a series
     drawn = panels(ax, (7.4, 2.35), (1, 1, 1), kernel_title(kernel))
     with single_threaded_blas():  # the matrices are too small for threads
@@ -87,7 +87,7 @@ def plot_kernel(
     return drawn
 
 
-def _on_given(kernel: Kernel, x: Any) -> tuple[Array, Array]:
+def _gram_on_points(kernel: Kernel, x: Any) -> tuple[Array, Array]:
     """Sort the given points, and compute their Gram matrix."""
     x = plain(x, "x")
     points = as_points(x if getattr(x, "ndim", 1) == 2 else as_vector(x, "x")[:, None], "x")
@@ -103,7 +103,7 @@ def _on_given(kernel: Kernel, x: Any) -> tuple[Array, Array]:
     return grid, K
 
 
-def _on_grid(kernel: Kernel) -> tuple[Array, Array]:
+def _gram_on_grid(kernel: Kernel) -> tuple[Array, Array]:
     """Find an interval that the kernel accepts; return its points and their Gram matrix."""
     for low, high in _intervals(kernel):
         x = np.linspace(low, high, _POINTS)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer._array import Array, as_dense_points, positive_int
+from mercer._words import counted
 from mercer.exceptions import InputError
 from mercer.methods import Modes, mean_shift
 from mercer.methods.modes._scale_space import ScaleSpace
@@ -80,8 +81,8 @@ def plot_modes(
     i, j = (0, 0) if d == 1 else pair(columns, names)
     (axis,) = panels(ax, (4.6, 2.8) if d == 1 else (4.6, 3.9))
     without = int(np.sum(labels < 0))
-    free = f", {without} point{'' if without == 1 else 's'} without" if without else ""
-    tidy(axis, _counted(len(modes)) + free, names[i], names[j] if d > 1 else "")
+    free = f", {counted(without, 'point')} without" if without else ""
+    tidy(axis, counted(len(modes), "mode") + free, names[i], names[j] if d > 1 else "")
     if d == 1:
         _draw_line(axis, X[:, 0], labels, modes[:, 0], heights, density)
         if heights is None and density is own:
@@ -162,14 +163,14 @@ def plot_basins(
         modes, labels = found.points, found.labels
     (axis,) = panels(ax, (4.6, 3.9))
     extent = (low[0], high[0], low[1], high[1])
-    image = _coloured(labels.reshape(resolution, resolution), len(modes))
+    image = _basin_image(labels.reshape(resolution, resolution), len(modes))
     axis.imshow(image, extent=extent, origin="lower", aspect="auto", interpolation="nearest")
     draw_contours(axis, *on_plane(density, low, high, count=resolution))
     axis.plot(*X.T, ".", ms=2.8, color="#303030", alpha=0.6, mew=0)
     _draw_modes(axis, modes)
     axis.set(xlim=extent[:2], ylim=extent[2:])
     whose = "its basin" if len(modes) == 1 else "their basins"
-    tidy(axis, f"{_counted(len(modes))} and {whose}", *names)
+    tidy(axis, f"{counted(len(modes), 'mode')} and {whose}", *names)
     return axis
 
 
@@ -211,8 +212,8 @@ def plot_scale_space(space: ScaleSpace, *, ax: Any = None) -> Any:
     axis.set_ylim(0.8, most)
     axis.set_yticks(ticks, [f"{t:,}" for t in ticks])
     axis.yaxis.set_minor_formatter("")
-    title = f"{_counted(p.n_modes)} from {p.low:.4g} to {p.high:.4g}; in the middle {p.middle:.4g}"
-    tidy(axis, title, "bandwidth", "number of modes")
+    found = f"{counted(p.n_modes, 'mode')} from {p.low:.4g} to {p.high:.4g}"
+    tidy(axis, f"{found}; in the middle {p.middle:.4g}", "bandwidth", "number of modes")
     return axis
 
 
@@ -253,7 +254,7 @@ def _draw_line(
     axis.set_ylim(-0.13 * top, 1.1 * top)
 
 
-def _coloured(labels: Array, count: int) -> Array:
+def _basin_image(labels: Array, count: int) -> Array:
     """An image in pale colours; adjacent basins have different ones."""
     from matplotlib.colors import to_rgb
 
@@ -279,7 +280,3 @@ def _parts(found: Any) -> tuple[Array, Array, Array | None]:
             f"found must be a result of mean_shift or a fitted MeanShift, got {found!r}"
         )
     return np.asarray(found.cluster_centers_, dtype=np.float64), np.asarray(found.labels_), None
-
-
-def _counted(n: int) -> str:
-    return f"{n} mode" if n == 1 else f"{n} modes"

@@ -37,7 +37,7 @@ def parts(measure: SpectralMeasure) -> Parts:
     if isinstance(measure, Mixture):
         return _sum(parts(measure.left), parts(measure.right))
     if isinstance(measure, Convolution):
-        return _convolved(measure)
+        return _convolution(measure)
     if isinstance(measure, LinearImage) and measure.inner.dim == 1:
         a = float(measure.point_map.pull(np.ones((1, 1)), 1)[0, 0])
         return _scaled(parts(measure.inner), abs(a))  # measures are symmetric
@@ -50,20 +50,20 @@ def _plain(measure: SpectralMeasure) -> Parts:
 
 
 def _sum(a: Parts, b: Parts) -> Parts:
-    w, m = _merged(np.append(a.w, b.w), np.append(a.m, b.m))
+    w, m = _merge_atoms(np.append(a.w, b.w), np.append(a.m, b.m))
     f, g = a.density, b.density
     both = None if f is None or g is None else lambda w: f(w) + g(w)
     return Parts(w, m, both or f or g)
 
 
-def _convolved(measure: Convolution) -> Parts:
+def _convolution(measure: Convolution) -> Parts:
     """Convolution with atoms shifts and scales the other measure."""
     a, b = parts(measure.left), parts(measure.right)
     if a.density is not None and b.density is not None:
         if a.w.size or b.w.size:
             raise UnavailableError("this product of mixed measures has no closed density")
         return _plain(measure)
-    w, m = _merged(np.add.outer(a.w, b.w).ravel(), np.multiply.outer(a.m, b.m).ravel())
+    w, m = _merge_atoms(np.add.outer(a.w, b.w).ravel(), np.multiply.outer(a.m, b.m).ravel())
     (atoms, f) = (a, b.density) if a.density is None else (b, a.density)
     if f is None:
         return Parts(w, m)
@@ -83,7 +83,7 @@ def _scaled(inner: Parts, a: float) -> Parts:
     return Parts(a * inner.w, inner.m, None if f is None else lambda w: f(w / a) / a)
 
 
-def _merged(w: Array, m: Array) -> tuple[Array, Array]:
+def _merge_atoms(w: Array, m: Array) -> tuple[Array, Array]:
     if not w.size:
         return w, m
     order = np.argsort(w, kind="stable")

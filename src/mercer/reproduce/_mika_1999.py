@@ -127,14 +127,8 @@ def draw_digits(data: Path, rng: np.random.Generator) -> tuple[Array, Array, dic
     train = np.concatenate([X[rng.permutation(np.flatnonzero(x == k))[:TRAIN]] for k in range(10)])
     clean = np.concatenate([Y[rng.permutation(np.flatnonzero(y == k))[:TEST]] for k in range(10)])
     speckle = np.where(rng.random(clean.shape) < 0.4, rng.choice([-1.0, 1.0], clean.shape), clean)
-    return (
-        train,
-        clean,
-        {
-            "Gaussian noise": clean + 0.5 * rng.normal(size=clean.shape),
-            "speckle": speckle,
-        },
-    )
+    gaussian = clean + 0.5 * rng.normal(size=clean.shape)
+    return train, clean, {"Gaussian noise": gaussian, "speckle": speckle}
 
 
 def usps(data: Path | None) -> Result:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from mercer._array import Array
+from mercer._words import counted
 from mercer.kernels import Gaussian, Laplace
 from mercer.methods import (
     blurring_mean_shift,
@@ -118,9 +119,8 @@ def laplace_groups(_: Path | None) -> Result:
         correct[d] = max((right[i] for i in two), default=0)
         span = f"{taus[two[0]]:.3g} to {taus[two[-1]]:.3g}" if two else "none"
         rows.append((d, bandwidth, counts[0], span, correct[d]))
-        axes[0, 0].loglog(
-            taus, counts, ".-", ms=4, color=colour, label=f"{d} dimension{'s' if d > 1 else ''}"
-        )
+        label = counted(d, "dimension")
+        axes[0, 0].loglog(taus, counts, ".-", ms=4, color=colour, label=label)
         axes[0, 1].semilogx(taus, right, ".-", ms=4, color=colour)
     for axis, label in zip(axes[0], ("clusters", "correct, of 100"), strict=True):
         axis.set_xlabel("λ / h", fontsize=8)

@@ -73,7 +73,7 @@ class BoxObjective:
             left_out = None if cusp is None else cusp[rows]
             a = low[rows]
             b, c = (a, a) if low is high is e else (high[rows], e[rows])
-            found = [_part(t, a, b, c, left_out) for t in self.groups]
+            found = [_expand_terms(t, a, b, c, left_out) for t in self.groups]
             parts.append([functools.reduce(operator.add, c) for c in zip(*found, strict=True)])
         return Expansion(*(Interval.joined(column) for column in zip(*parts, strict=True)))
 
@@ -91,7 +91,7 @@ class BoxObjective:
         g_off = (x.gradient.hi - x.gradient.lo) / 2 / s + 4 * EPS * np.abs(g)
         curve = smallest_eigenvalue(x.hessian, s, (high == low)[:, axes]).lo
         far = np.maximum(np.abs(left), np.abs(right))
-        smooth = _least(g, curve[:, None], left, right) - g_off * far
+        smooth = _least_quadratic(g, curve[:, None], left, right) - g_off * far
         bound = x.value.lo + np.sum(smooth - 16 * EPS * np.abs(smooth), axis=1)
         mean = np.where(far > 0, x.slope.size / s * far, 0.0)
         bound = np.fmax(bound, x.at_point.lo - np.sum(mean, axis=1) * (1 + 16 * EPS))
@@ -113,7 +113,9 @@ class BoxObjective:
         return max(1, _TILE // len(self.groups[0].coef))
 
 
-def _part(t: Terms, low: Array, high: Array, e: Array, cusp: Array | None) -> tuple[Any, ...]:
+def _expand_terms(
+    t: Terms, low: Array, high: Array, e: Array, cusp: Array | None
+) -> tuple[Any, ...]:
     """What one group of terms adds to an `Expansion`."""
     hull = t.at(np.minimum(low, e), np.maximum(high, e), 2)
     point = e is low and e is high
@@ -162,7 +164,7 @@ def smallest_eigenvalue(H: Interval, scale: Array, thin: Array) -> Interval:
     return Interval(least - off, least + off)
 
 
-def _least(g: Array, c: Array, left: Array, right: Array) -> Array:
+def _least_quadratic(g: Array, c: Array, left: Array, right: Array) -> Array:
     """The least of g t + c t^2 / 2 for left <= t <= right."""
 
     def at(t: Array) -> Array:

@@ -68,17 +68,17 @@ class Terms:
         measured = [self.variable(v, low, high, order) for v in range(len(self.program.variables))]
         jet = enclose(self.program.profile, [u for u, _ in measured], order)
         shape = (len(low), len(self.coef))
-        value = _spread(jet.value, shape).known()
+        value = _broadcast(jet.value, shape).known()
         if not order:
             return Enclosure(value)
         slopes = [s for _, s in measured]
-        first = tuple(self._first(jet, slopes, j, shape) for j in range(len(self.axes)))
+        first = tuple(self._first_derivative(jet, slopes, j, shape) for j in range(len(self.axes)))
         if order == 1:
             return Enclosure(value, first)
         touching = not self.program.is_smooth and bool(np.any(measured[0][0].lo <= 0))
         radial = self._near_zero(measured[0][0], jet) if touching else None
         second = {
-            (j, i): self._second(jet, slopes, (j, i), radial, shape)
+            (j, i): self._second_derivative(jet, slopes, (j, i), radial, shape)
             for j in range(len(self.axes))
             for i in range(j, len(self.axes))
         }
@@ -156,14 +156,14 @@ class Terms:
             image = _product(A.T, image)
         return u, [times(2.0, image[j]) for j in self.axes]
 
-    def _first(self, jet: Jet, slopes: list[list[Any]], j: int, shape: Any) -> Any:
+    def _first_derivative(self, jet: Jet, slopes: list[list[Any]], j: int, shape: Any) -> Any:
         total: Any = 0
         for slope, along in zip(jet.first, slopes, strict=True):
             if along:
                 total = plus(total, times(slope, along[j]))
-        return _spread(total, shape)
+        return _broadcast(total, shape)
 
-    def _second(
+    def _second_derivative(
         self,
         jet: Jet,
         slopes: list[list[Any]],
@@ -181,8 +181,8 @@ class Terms:
                 a, b = slopes[v][j], slopes[w][i]
                 both = square(a) if (v, j) == (w, i) else times(a, b)
                 total = plus(total, times(jet.second[v][w], both))
-        total = _spread(total, shape)
-        return total if radial is None else self._bounded(total, jet, radial, pair, shape)
+        total = _broadcast(total, shape)
+        return total if radial is None else self._second_near_cusp(total, jet, radial, pair, shape)
 
     def _curve(self, index: int, pair: tuple[int, int]) -> Any:
         """2 B_jl with its rounding; 0 where it vanishes."""
@@ -198,7 +198,7 @@ class Terms:
         bend = profile_ranges_in_distance(self.program.profile, r, 2)[2]
         return bend + (-2.0) * jet.first[0]
 
-    def _bounded(
+    def _second_near_cusp(
         self, total: Any, jet: Jet, radial: Interval, pair: tuple[int, int], shape: Any
     ) -> Any:
         """Entries near a point where k'' is infinite: 2 k' B + 4 u k'' e e', |A'e|_j <= b_j."""
@@ -208,7 +208,7 @@ class Terms:
         low = np.minimum(radial.lo, 0.0) if j == i else -radial.size
         high = np.maximum(radial.hi, 0.0) if j == i else radial.size
         other = plus(Interval(low, high) * reach, times(jet.first[0], self._curve(0, pair)))
-        other = _spread(other, shape)
+        other = _broadcast(other, shape)
         fine = np.isfinite(total.lo) & np.isfinite(total.hi)
         return Interval(np.where(fine, total.lo, other.lo), np.where(fine, total.hi, other.hi))
 
@@ -227,7 +227,7 @@ def radial_slopes(t: Terms, scale: Array, reach: Array) -> tuple[Array, Array]:
     return np.maximum(-fall.hi, 0.0) * least, np.abs(fall.lo) * most
 
 
-def _spread(a: Any, shape: tuple[int, int]) -> Any:
+def _broadcast(a: Any, shape: tuple[int, int]) -> Any:
     """An interval as arrays of the given shape; 0 stays."""
     return a if isinstance(a, int) else as_interval(a).broadcast(shape)
 

@@ -23,6 +23,7 @@ _BATCH = 1024  # boxes that are split in one round
 _START = 64  # boxes the root is cut into
 _NEAR = 0.6  # a candidate this many widths outside a box may be expanded at
 _CANDIDATES = 256
+_NEWTON = 30  # steps of a descent
 _PAIRS = 1 << 18  # boxes times candidates that are compared at once
 
 
@@ -145,7 +146,7 @@ class MinimumSearch:
         keep = order[near][: max(_CANDIDATES, len(self.objective.groups[0].coef))]
         self.points, self.values, self.cusps = X[keep], value[keep], cusps[keep]
 
-    def descend(self, X: Array, steps: int = 30, polish: bool = False) -> None:
+    def descend(self, X: Array, polish: bool = False) -> None:
         """Offer the points that damped Newton steps from X lead to, to rounding with `polish`.
 
         They stay in the root, in which the objective varies by more than the gap.
@@ -156,7 +157,7 @@ class MinimumSearch:
         found = []
         value, g, H = self.objective.jet(X)
         damp = np.ones(len(X))
-        for _ in range(steps):
+        for _ in range(_NEWTON):
             move, gain = _newton(g, H, X[:, axes] <= low, X[:, axes] >= high)
             going = (gain > enough) & (damp > 1e-4)
             found.append(X[~going])

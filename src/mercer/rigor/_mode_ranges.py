@@ -201,7 +201,7 @@ def decide_cusps(density: Density, finest: float) -> Cusps:
     rows = np.arange(count)
     while len(rows):
         low[rows], high[rows] = (X[rows] + t * half[rows, None] / density.scale for t in (-1, 1))
-        falls, turns = _judge(density, rows, low[rows], high[rows])
+        falls, turns = _judge_cusps(density, rows, low[rows], high[rows])
         peak[rows], decided[rows] = falls, falls | turns
         rows = rows[~(falls | turns) & (half[rows] > finest)]
         half[rows] /= 2
@@ -209,7 +209,7 @@ def decide_cusps(density: Density, finest: float) -> Cusps:
     return Cusps(X[peak], low[decided], high[decided], rest)
 
 
-def _judge(density: Density, rows: Array, low: Array, high: Array) -> tuple[Array, Array]:
+def _judge_cusps(density: Density, rows: Array, low: Array, high: Array) -> tuple[Array, Array]:
     """Points from which psi falls in all directions, and boxes without critical points."""
     t, s = density.terms, density.scale
     least, most = np.empty(len(rows)), np.empty(len(rows))

@@ -48,7 +48,7 @@ def _maps_inside(K: Interval, D: Interval) -> Array:
     return np.asarray(((K.lo > 0.999 * D.lo) & (K.hi < 0.999 * D.hi)).all(axis=1))
 
 
-def _placed(e: Array, K: Interval) -> tuple[Array, Array]:
+def _shifted_box(e: Array, K: Interval) -> tuple[Array, Array]:
     """The box e + K, rounded outward."""
     slack = 4 * EPS * (np.abs(e) + np.abs(K.lo) + np.abs(K.hi))
     return e + K.lo - slack, e + K.hi + slack
@@ -92,11 +92,11 @@ def judge(density: Density, low: Array, high: Array) -> Verdicts:
     opened[near] = ~(none | one)
     stuck[near] = (g.hi - g.lo <= 4 * (x.at.hi - x.at.lo)).any(axis=1)
     found = np.flatnonzero(near)[one]
-    regions = np.stack([wide_low[found], wide_high[found], *_placed(e[found], K[one])])
+    regions = np.stack([wide_low[found], wide_high[found], *_shifted_box(e[found], K[one])])
     return Verdicts(opened, stuck, regions)
 
 
-def _located(density: Density, left: Array, right: Array) -> tuple[Array, Array]:
+def _locate(density: Density, left: Array, right: Array) -> tuple[Array, Array]:
     """Small boxes that hold the only critical point of larger ones.
 
     Newton's method finds the point. A small box about it that Krawczyk's operator maps into itself
@@ -121,7 +121,7 @@ def _located(density: Density, left: Array, right: Array) -> tuple[Array, Array]
         K = krawczyk(x, D)
         inside = _maps_inside(K, D)
         rows = todo[np.flatnonzero(near)[inside]]
-        left[rows], right[rows] = _placed(e[rows], K[inside])
+        left[rows], right[rows] = _shifted_box(e[rows], K[inside])
         todo = np.setdiff1d(todo, rows)
         if not todo.size:
             break
@@ -146,7 +146,7 @@ def find_modes(terms: Terms, level: float, tol: float, max_boxes: int) -> FoundM
     `terms` have positive coefficients, and a decreasing profile of one distance.
     """
     with np.errstate(all="ignore"):
-        low, high, widest = _root(terms)
+        low, high, widest = _search_box(terms)
         density = Density(terms, widest)
         size = float(((high - low) * density.scale).max())
         search = ModeSearch(density, level, size, tol, np.empty((4, 0, density.dim)))
@@ -164,7 +164,7 @@ def find_modes(terms: Terms, level: float, tol: float, max_boxes: int) -> FoundM
     return FoundModes(points, radius, search.undecided, search.n_boxes)
 
 
-def _root(terms: Terms) -> tuple[Array, Array, float]:
+def _search_box(terms: Terms) -> tuple[Array, Array, float]:
     """The box around the points, with a margin, and the largest squared distance in its double."""
     scale = np.sqrt(np.diag(terms.metrics[0][0]))
     low, high = terms.points.min(axis=0), terms.points.max(axis=0)
@@ -200,7 +200,7 @@ class ModeSearch:
         )
         self.undecided.append((left.low, left.high))
         if self.small:
-            self.undecided.append(_put_together(Boxes.joined(self.small), scale))
+            self.undecided.append(_merge_touching(Boxes.joined(self.small), scale))
 
     def _examined(self, boxes: Boxes) -> Boxes:
         """Boxes that may hold modes and are worth cutting; others are dropped or set aside."""
@@ -237,7 +237,7 @@ class ModeSearch:
         lows, highs, left, right = self.regions
         if not len(left):
             return left, right
-        left, right = _located(self.density, left, right)
+        left, right = _locate(self.density, left, right)
         keep = self._size(left, right) <= _LOCATED * self.widest
         self.undecided.append((lows[~keep], highs[~keep]))
         for i in range(len(left)):
@@ -252,7 +252,7 @@ class ModeSearch:
         return left[keep], right[keep]
 
 
-def _put_together(boxes: Boxes, scale: Array) -> tuple[Array, Array]:
+def _merge_touching(boxes: Boxes, scale: Array) -> tuple[Array, Array]:
     """The hulls of groups of small boxes that touch, or nearly do."""
     low, high = boxes.low, boxes.high
     if len(low) < 2:

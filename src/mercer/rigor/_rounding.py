@@ -20,6 +20,7 @@ from mercer import engine
 from mercer._array import Array, is_sparse
 from mercer._threads import map_threads
 from mercer.engine import Distance, Dot, Gap, Norm, Program, Var, apply_all, n_rows
+from mercer.engine.pairs._distances import squared_norms
 from mercer.rigor._derivative_bounds import spectral_norms
 from mercer.rigor._intervals import EPS, Interval, as_interval, up
 from mercer.rigor._profile_enclosure import ZERO, enclose, profile_ranges
@@ -50,7 +51,7 @@ class RowSums(NamedTuple):
 
 def row_sums(program: Program, X: Any, Y: Any, coef: engine.Coef, paired: bool) -> RowSums:
     """Sum over all points, tile by tile: of one element, or of element j at query j."""
-    measured = [_Measured.of(v, program, X, Y) for v in program.variables]
+    measured = [_VariableErrors.of(v, program, X, Y) for v in program.variables]
     n, m = n_rows(X), n_rows(Y)
     out = np.zeros((7, m))
     e = (n + engine.n_columns(Y) + _SUM) * EPS
@@ -87,7 +88,7 @@ def supremum_errors(psi: Element, Y: Array) -> tuple[Array, Array] | None:
         return None
     moved = (8.0 * k) ** 0.25 * second**0.75
     (v,) = program.variables
-    at = _Measured.of(v, program, psi.points, Y)
+    at = _VariableErrors.of(v, program, psi.points, Y)
     n, radius = n_rows(psi.points), at.queries + at.farthest
     size = psi.coef.sizes + n * _TINY
     e, du = (n + at.dim + _SUM + c) * EPS, (at.dim + 8) * EPS * radius**2 + _TINY
@@ -105,7 +106,7 @@ def _sizes_at_zero(profile: engine.Expr) -> list[float]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Measured:
+class _VariableErrors:
     """One variable of a program: bounds on its errors and on its derivatives in the query."""
 
     kind: Any
@@ -120,12 +121,12 @@ class _Measured:
     exact_near: bool
 
     @classmethod
-    def of(cls, v: Any, program: Program, X: Any, Y: Any) -> _Measured:
+    def of(cls, v: Any, program: Program, X: Any, Y: Any) -> _VariableErrors:
         sparse = is_sparse(X) or is_sparse(Y)
         middle = X.mean(axis=0) if isinstance(v, Distance) and not sparse else 0.0
         x, y = (apply_all(v.maps, Z if sparse else Z - middle) for Z in (X, Y))
         norm = spectral_norms(Program((v,), Var(0)), engine.n_columns(Y))[0]
-        sizes = _lengths(x), _lengths(y)
+        sizes = np.sqrt(squared_norms(x)), np.sqrt(squared_norms(y))
         return cls(v, norm, X, Y, x, y, *sizes, engine.n_columns(Y), not program.is_smooth)
 
     @property
@@ -187,7 +188,12 @@ class _Measured:
 
 
 def _tile_sums(
-    program: Program, measured: list[_Measured], A: Array, rows: slice, columns: slice, e: float
+    program: Program,
+    measured: list[_VariableErrors],
+    A: Array,
+    rows: slice,
+    columns: slice,
+    e: float,
 ) -> Array:
     """The seven sums of one tile, shape (7, r)."""
     values = [at.values(rows, columns) for at in measured]
@@ -268,8 +274,3 @@ def _derivative_ranges(
         return Interval(np.where(left_out, 0.0, x.lo), np.where(left_out, 0.0, x.hi))
 
     return [full(x) for x in jet.first], [[full(x) for x in row] for row in jet.second]
-
-
-def _lengths(Z: Any) -> Array:
-    squared = Z.multiply(Z).sum(axis=1) if is_sparse(Z) else np.sum(Z * Z, axis=1)
-    return np.sqrt(np.asarray(squared, dtype=np.float64).reshape(-1))

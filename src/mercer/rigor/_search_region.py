@@ -35,13 +35,12 @@ def objective_scale(objective: BoxObjective) -> float:
 def at_infinity(objective: BoxObjective, low: Array, high: Array) -> Interval:
     """The lowest limit of F along any unbounded axis; infinity if there is none."""
     best = Interval(math.inf, math.inf)
-    for axis in objective.axes if len(objective.groups) == 1 else []:
-        if np.isfinite(low[axis]) and np.isfinite(high[axis]):
-            continue
-        away = np.full(len(objective.groups[0].coef), np.inf)
-        found = _beyond(objective, axis, away)
-        if found.hi < best.hi:
-            best = found
+    if len(objective.groups) > 1:  # not a function of distances alone
+        return best
+    away = np.full(len(objective.groups[0].coef), np.inf)
+    for axis in objective.axes:
+        if np.isinf(low[axis]) or np.isinf(high[axis]):
+            best = min(best, _beyond(objective, axis, away), key=lambda limit: limit.hi)
     return best
 
 

@@ -24,8 +24,8 @@ _FLAT = 1e-9  # logarithmic slopes below this are rounding: the function has a l
 _ROUNDS, _CELLS = 6, 100_000  # of the search for the largest third derivative
 
 
-def _grid(low: float = _SMALLEST, high: float = _LARGEST, per_decade: int = _PER_DECADE) -> Array:
-    count = int(math.log10(high / low) * per_decade) + 2
+def _grid(low: float = _SMALLEST, high: float = _LARGEST) -> Array:
+    count = int(math.log10(high / low) * _PER_DECADE) + 2
     return np.geomspace(low, high, count)
 
 

@@ -125,16 +125,16 @@ def all_sums(psi: Element, X: Array) -> RowSums:
     sums = row_sums(program, psi.points, X, psi.coef, paired=psi.batch is not None)
     if program.is_translation_invariant:
         return sums
-    own = row_sums(*half_diagonal(program, X), paired=False)
+    own = _diagonal_sums(program, X)
     return sums._replace(
         gradient_error=sums.gradient_error + own.gradient_error,
         hessian_error=sums.hessian_error + own.hessian_error,
     )
 
 
-def half_diagonal(program: Program, X: Array) -> tuple[Program, Array, Array, Dense]:
-    """k(x, x)/2 as a sum over one arbitrary point."""
-    return program.diagonal, X[:1], X, Dense(np.full((1, 1), 0.5))
+def _diagonal_sums(program: Program, X: Array) -> RowSums:
+    """Those of k(x, x)/2, which is a sum over one arbitrary point."""
+    return row_sums(program.diagonal, X[:1], X, Dense(np.full((1, 1), 0.5)), paired=False)
 
 
 def weyl_of_sums(program: Program, X: Array, sums: RowSums) -> WeylTest:
@@ -148,7 +148,7 @@ def weyl_of_sums(program: Program, X: Array, sums: RowSums) -> WeylTest:
         return WeylTest(slope, rising, falling, trace, rounding, dim)
     t = np.sum(z * z, axis=1)
     _, first, second = profile_at(program.profile, t, 2)
-    own = row_sums(*half_diagonal(program, X), paired=False)
+    own = _diagonal_sums(program, X)
     bend = 2.0 * second * t
     rising = sums.rising + np.maximum(-bend, 0.0)
     trace = dim * first + bend - sums.rising - sums.falling

@@ -141,15 +141,15 @@ def bochner_norm(
             "at all w != 0, also very large ones"
         )
     log_mass = integrand.log_mass(2.0**t)
-    tail = judge(t, log_power, log_density, log_mass, _STEPS)
+    tail = _convergence(t, log_power, log_density, log_mass)
     if not tail.converges:
         value = math.nan if tail.converges is None else math.inf
         return BochnerNorm(value, value, tail.converges, tail.reason)
     known = slice(tail.first, tail.last + 1)
-    return _integrated(integrand, t[known], log_mass[known], tail, marks)
+    return _integrate(integrand, t[known], log_mass[known], tail, marks)
 
 
-def _integrated(g: _Integrand, t: Array, log_mass: Array, tail: Tail, marks: Array) -> BochnerNorm:
+def _integrate(g: _Integrand, t: Array, log_mass: Array, tail: Tail, marks: Array) -> BochnerNorm:
     """Integrate over the octaves that matter, in units of the largest integrand."""
     at_marks = g.log_mass(marks).max() if marks.size else -math.inf
     shift = max(float(log_mass.max()), float(at_marks))
@@ -233,7 +233,7 @@ class Tail:
     log_rest: float = -math.inf
 
 
-def judge(t: Array, log_power: Array, log_density: Array, log_mass: Array, steps: int) -> Tail:
+def _convergence(t: Array, log_power: Array, log_density: Array, log_mass: Array) -> Tail:
     """Both ends of the frequencies, and holes of the density in between."""
     known = (log_density > _LEAST_DENSITY) & (log_density < np.inf) & (log_power < np.inf)
     alive = log_power > _LEAST_POWER
@@ -243,24 +243,24 @@ def judge(t: Array, log_power: Array, log_density: Array, log_mass: Array, steps
     hole = np.flatnonzero(alive[first:last] & (log_density[first:last] == -np.inf))
     if hole.size:
         return _no_mass(float(2.0 ** t[first + hole[0]]))
-    low = _end_by_octaves(log_mass[first : last + 1][::-1], steps, "towards frequency zero")
+    low = _end_by_octaves(log_mass[first : last + 1][::-1], "towards frequency zero")
     if not low.converges:
         return Tail(low.converges, low.reason)
     if last + 1 < t.size and alive[last + 1 :].any():
-        high = _end_of_density(t, log_power, log_density, log_mass, last, steps)
+        high = _end_of_density(t, log_power, log_density, log_mass, last)
     elif last + 1 < t.size:
         high = Tail(True, "the transform has vanished where the spectral density does")
     else:
-        high = _end_by_octaves(log_mass[first : last + 1], steps, "at high frequencies")
+        high = _end_by_octaves(log_mass[first : last + 1], "at high frequencies")
     log_rest = float(np.logaddexp(low.log_rest, high.log_rest))
     return Tail(high.converges, high.reason, first, last, log_rest)
 
 
-def _end_by_octaves(log_mass: Array, steps: int, where: str) -> Tail:
+def _end_by_octaves(log_mass: Array, where: str) -> Tail:
     """Fit the logarithm of the integral over octaves on the last two runs."""
-    octaves = min(2 * _WINDOW, log_mass.size // steps)
-    window = log_mass[log_mass.size - octaves * steps :].reshape(octaves, steps)
-    log_octave = np.logaddexp.reduce(window, axis=1) + math.log(math.log(2.0) / steps)
+    octaves = min(2 * _WINDOW, log_mass.size // _STEPS)
+    window = log_mass[log_mass.size - octaves * _STEPS :].reshape(octaves, _STEPS)
+    log_octave = np.logaddexp.reduce(window, axis=1) + math.log(math.log(2.0) / _STEPS)
     if octaves < 4:
         return Tail(None, f"the integrand is known on fewer than four octaves {where}")
     if log_octave[-1] == -np.inf:
@@ -280,16 +280,16 @@ def _end_by_octaves(log_mass: Array, steps: int, where: str) -> Tail:
 
 
 def _end_of_density(
-    t: Array, log_power: Array, log_density: Array, log_mass: Array, last: int, steps: int
+    t: Array, log_power: Array, log_density: Array, log_mass: Array, last: int
 ) -> Tail:
     """The density is below 1e-290 beyond `last`, and the transform is not."""
     w = float(2.0 ** t[last])
     if log_density[last] > _ABRUPT:
         return _no_mass(w)
-    slope = float(log_density[last] - log_density[last - 1]) * steps / math.log(2.0)
+    slope = float(log_density[last] - log_density[last - 1]) * _STEPS / math.log(2.0)
     if slope > -_STEEP:
-        return _end_by_octaves(log_mass[: last + 1], steps, "at high frequencies")
-    before, ratio = (_ratio(log_power, log_density, i, steps) for i in (last - steps, last))
+        return _end_by_octaves(log_mass[: last + 1], "at high frequencies")
+    before, ratio = (_ratio(log_power, log_density, i) for i in (last - _STEPS, last))
     shown = f"log|F|^2 falls {ratio:.4g} times as fast as log(density) at frequency {w:.4g}"
     if ratio < 0.97 and ratio <= max(1.05 * before, 0.001):
         return Tail(False, f"{shown}, so the integral diverges")
@@ -300,12 +300,12 @@ def _end_of_density(
     return Tail(None, f"{shown}, and the density underflows beyond: undecided")
 
 
-def _ratio(log_power: Array, log_density: Array, i: int, steps: int) -> float:
+def _ratio(log_power: Array, log_density: Array, i: int) -> float:
     """Slope of log|F|^2 over that of log(density) in the octave before number i.
 
     On the envelope: where an oscillating F is largest in a short window.
     """
-    ends = [j - _NEAR + int(np.argmax(log_power[j - _NEAR : j + 1])) for j in (i - steps, i)]
+    ends = [j - _NEAR + int(np.argmax(log_power[j - _NEAR : j + 1])) for j in (i - _STEPS, i)]
     falls = [float(log[ends[1]] - log[ends[0]]) for log in (log_power, log_density)]
     return falls[0] / falls[1]
 

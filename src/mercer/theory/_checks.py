@@ -10,6 +10,7 @@ import numpy as np
 
 from mercer._array import Array, as_numbers
 from mercer.exceptions import InputError
+from mercer.kernels._parameters import callable_function
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -34,7 +35,7 @@ def in_range(formula: Callable[_P, _R]) -> Callable[_P, _R]:
 
 def real_function(f: Any, name: str) -> Callable[[Any], float]:
     """f, with its values checked: single numbers, possibly infinite."""
-    _check_callable(f, name)
+    callable_function(f, name)
 
     def checked(x: Any) -> float:
         with np.errstate(over="ignore", invalid="ignore"):  # the value shows it
@@ -49,7 +50,7 @@ def real_function(f: Any, name: str) -> Callable[[Any], float]:
 
 def array_function(f: Any, name: str, axes: int = 1) -> Callable[[Array], Array]:
     """f, with its values checked: vectors as long as x, or matrices with two axes."""
-    _check_callable(f, name)
+    callable_function(f, name)
 
     def checked(x: Array) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):  # the value shows it
@@ -60,8 +61,3 @@ def array_function(f: Any, name: str, axes: int = 1) -> Callable[[Array], Array]
         return value
 
     return checked
-
-
-def _check_callable(f: Any, name: str) -> None:
-    if not callable(f):
-        raise InputError(f"{name} must be a function, got {type(f).__name__}")

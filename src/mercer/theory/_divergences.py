@@ -14,6 +14,7 @@ from scipy.special import rel_entr
 
 from mercer._array import Array, as_dense_points, as_numbers, as_vector, positive_int, real
 from mercer.exceptions import InputError
+from mercer.kernels._parameters import callable_function
 
 
 def f_divergence(f: Callable[[Array], Array], p: Any, q: Any, *, slope: float = np.inf) -> float:
@@ -41,8 +42,7 @@ def f_divergence(f: Callable[[Array], Array], p: Any, q: Any, *, slope: float = 
     p, q = _probabilities(p, q)
     on = q > 0.0
     outside = float(p[~on].sum())
-    if not callable(f):
-        raise InputError(f"f must be a function, got {type(f).__name__}")
+    callable_function(f, "f")
     with np.errstate(over="ignore"):  # the divergence may be infinite
         values = as_numbers(f(p[on] / q[on]), "f(p / q)")
         if values.shape not in ((), q[on].shape) or np.isnan(values).any():

@@ -181,7 +181,7 @@ def _by_terms(kernel: Kernel, dim: int) -> Separation | None:
     if dim > _MOST_COLUMNS:
         raise InputError(f"dim must be at most {_MOST_COLUMNS}, got {dim}")
     terms = _terms(kernel, dim)
-    blind = [_blind_direction(t.matrix, dim) for t in terms]
+    blind = [_null_direction(t.matrix, dim) for t in terms]
     full = [t for t, v in zip(terms, blind, strict=True) if v is None]
     if any(t.spectral for t in full) and kernel.flags.is_positive_definite:
         return Separation(True, f"its spectral measure has all of R^{dim} as its support")
@@ -248,7 +248,7 @@ def _fills_spectrum(kernel: Kernel) -> bool:
     return bool(flags.characteristic or flags.completely_monotone)
 
 
-def _blind_direction(M: Array, dim: int) -> Array | None:
+def _null_direction(M: Array, dim: int) -> Array | None:
     """A unit vector v with Mv = 0, or None; rows and columns are brought to one scale first."""
     M = M / np.maximum(np.abs(M).max(axis=1, keepdims=True), 1e-300)
     scale = np.abs(M).max(axis=0)
@@ -265,7 +265,7 @@ def _witness(
     kernel: Kernel, terms: list[_Term], directions: list[Array], dim: int
 ) -> Witness | None:
     """The parts of a signed measure that annihilates every term, where the kernel accepts them."""
-    common = _blind_direction(np.vstack([t.matrix for t in terms]), dim)
+    common = _null_direction(np.vstack([t.matrix for t in terms]), dim)
     if common is not None:
         factors = [(common, max(t.degree for t in terms))]
     else:

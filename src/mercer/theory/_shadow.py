@@ -41,7 +41,38 @@ def shadow(kernel: Kernel) -> Kernel:
     instance(kernel, Kernel, "kernel")
     if not kernel.program.is_translation_invariant:
         raise InputError(f"a shadow belongs to a radial kernel, which {kernel!r} is not")
-    return _shadow(kernel)
+    match kernel:
+        case mk.Sum(left=left, right=right):
+            return shadow(left) + shadow(right)
+        case (
+            Product(left=Constant(value=c), right=other)
+            | Product(left=other, right=Constant(value=c))
+        ):
+            return _times(c, shadow(other))
+        case mk.Transformed(kernel=inner, point_map=point_map):
+            return shadow(inner).transform(point_map)
+        case mk.Gaussian(length_scale=length):
+            return 2.0 * length**2 * kernel
+        case mk.Laplace(length_scale=length):
+            return shadow(Matern(0.5, length))
+        case Matern(nu=nu, length_scale=length) if nu < 2.5:
+            # with w = z^2: M_(nu + 1)'(w) = -M_nu(w) / (4 nu), where z must be the same:
+            # z^2 = 2 nu u / l^2
+            return 2.0 * length**2 * Matern(nu + 1.0, length * math.sqrt((nu + 1.0) / nu))
+        case mk.InverseMultiquadric(c=c, p=p) if p > 1.0:
+            return _times(1.0 / (p - 1.0), mk.InverseMultiquadric(c, p - 1.0))
+        case mk.RationalQuadratic(alpha=alpha, length_scale=length) if alpha > 1.0:
+            wider = mk.RationalQuadratic(alpha - 1.0, length * math.sqrt(alpha / (alpha - 1.0)))
+            return _times(2.0 * alpha * length**2 / (alpha - 1.0), wider)
+        case mk.Uniform(rho=rho):
+            return mk.Epanechnikov(rho)
+    diverges = isinstance(kernel, mk.InverseMultiquadric | mk.RationalQuadratic | Constant)
+    if diverges or isinstance(kernel, mk.NegativeDistance):
+        raise UnavailableError(
+            f"{kernel!r} has no shadow: the integral of its profile diverges; it needs a profile "
+            "that falls faster than 1 / u"
+        )
+    raise UnavailableError(f"no shadow of {kernel!r} is known")
 
 
 def shadow_constant(k: Kernel, g: Kernel) -> float | None:
@@ -86,41 +117,6 @@ def shadow_constant(k: Kernel, g: Kernel) -> float | None:
     if not 0.0 < c < math.inf or outside or np.abs(ratio - c).max() > 1e-9 * c:
         return None
     return c
-
-
-def _shadow(kernel: Kernel) -> Kernel:
-    match kernel:
-        case mk.Sum(left=left, right=right):
-            return _shadow(left) + _shadow(right)
-        case (
-            Product(left=Constant(value=c), right=other)
-            | Product(left=other, right=Constant(value=c))
-        ):
-            return _times(c, _shadow(other))
-        case mk.Transformed(kernel=inner, point_map=point_map):
-            return _shadow(inner).transform(point_map)
-        case mk.Gaussian(length_scale=length):
-            return 2.0 * length**2 * kernel
-        case mk.Laplace(length_scale=length):
-            return _shadow(Matern(0.5, length))
-        case Matern(nu=nu, length_scale=length) if nu < 2.5:
-            # with w = z^2: M_(nu + 1)'(w) = -M_nu(w) / (4 nu), where z must be the same:
-            # z^2 = 2 nu u / l^2
-            return 2.0 * length**2 * Matern(nu + 1.0, length * math.sqrt((nu + 1.0) / nu))
-        case mk.InverseMultiquadric(c=c, p=p) if p > 1.0:
-            return _times(1.0 / (p - 1.0), mk.InverseMultiquadric(c, p - 1.0))
-        case mk.RationalQuadratic(alpha=alpha, length_scale=length) if alpha > 1.0:
-            wider = mk.RationalQuadratic(alpha - 1.0, length * math.sqrt(alpha / (alpha - 1.0)))
-            return _times(2.0 * alpha * length**2 / (alpha - 1.0), wider)
-        case mk.Uniform(rho=rho):
-            return mk.Epanechnikov(rho)
-    diverges = isinstance(kernel, mk.InverseMultiquadric | mk.RationalQuadratic | Constant)
-    if diverges or isinstance(kernel, mk.NegativeDistance):
-        raise UnavailableError(
-            f"{kernel!r} has no shadow: the integral of its profile diverges; it needs a profile "
-            "that falls faster than 1 / u"
-        )
-    raise UnavailableError(f"no shadow of {kernel!r} is known")
 
 
 def _times(factor: float, kernel: Kernel) -> Kernel:

@@ -78,7 +78,7 @@ def test_equal_points_satisfy_every_inequality():
         (lambda: duality.perron_frobenius([[1.0, 1.0]]), "square"),
         (lambda: duality.minimise_eigenvalue([np.eye(2), np.eye(2)]), "unbounded"),
         (lambda: duality.bisection(lambda t: t, 1.0, 0.0), "low must be <= high"),
-        (lambda: duality.bisection(None, 0.0, 1.0), "callable"),
+        (lambda: duality.bisection(None, 0.0, 1.0), "must be a function"),
         (lambda: duality.bisection(lambda t: t, 0.0, 1.0, 0.0), "tol must be > 0"),
         (lambda: duality.jensen(np.sum, [[1.0]]), "at least two rows"),
         (

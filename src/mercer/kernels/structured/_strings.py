@@ -138,22 +138,15 @@ def _counts(blocks: list[Letters], length: int) -> tuple[list[Counts], int]:
 
 
 def _numbered(letters: Array, alphabet: int, length: int) -> tuple[Array, int]:
-    """The number of the part of `length` letters at each place, and a bound on these numbers.
-
-    Parts of 2m letters are pairs of parts of m letters, so each digit of `length` is one step
-    that doubles the parts ("d"), and for ones another that adds a letter ("+").
-    """
+    """The number of the part of `length` letters at each place, and a bound on these numbers."""
     if length > len(letters):
         return np.empty(0, dtype=np.int64), 1
-    things, size, done = letters, alphabet, 1
-    for step in f"{length:b}"[1:].replace("0", "d").replace("1", "d+"):
-        if size * (size if step == "d" else alphabet) >= _LARGEST:
+    things, size = letters, alphabet
+    for done in range(1, length):
+        if size * alphabet >= _LARGEST:
             known, things = np.unique(things, return_inverse=True)  # only what occurs
             size = len(known)
-        if step == "d":
-            things, size, done = things[:-done] * size + things[done:], size * size, 2 * done
-        else:
-            things, size, done = things[:-1] * alphabet + letters[done:], size * alphabet, done + 1
+        things, size = things[:-1] * alphabet + letters[done:], size * alphabet
     return things, size
 
 

@@ -170,7 +170,7 @@ def _holds_times(column: Any, name: str) -> InputError:
 
 
 @dataclass(frozen=True)
-class _OnGroup:
+class _GroupKernel:
     """The kernel of a group, as a function of two blocks of rows (or of one)."""
 
     group: Group
@@ -241,7 +241,7 @@ class Table(Kernel):
     def lower(self) -> Program:
         whole = Program((), Const(1.0))
         for columns, kernel in self.groups:
-            part = _OnGroup(Group(columns, kernel.domain), kernel)
+            part = _GroupKernel(Group(columns, kernel.domain), kernel)
             whole = whole * Program((Block(part, part),), Var(0))
         return whole
 
@@ -299,14 +299,14 @@ def table_kernel(
     names = column_names(table, "table")
     if not names:
         raise InputError("table has no columns")
-    said = _said({"numeric": numeric, "categorical": categorical, "text": text}, names)
+    chosen = _chosen_kinds({"numeric": numeric, "categorical": categorical, "text": text}, names)
     columns = columns_of(table, names, "table")
     frame = as_frame(table)
     opened = table if frame is None else frame
-    kinds = {c: said.get(c) or _kind(opened[c], columns[c]) for c in names}
+    kinds = {c: chosen.get(c) or _kind(opened[c], columns[c]) for c in names}
     groups: dict[Any, Kernel] = {}
     if numbers := {c: columns[c] for c in names if kinds[c] == "numeric"}:
-        groups[tuple(numbers)] = _for_numbers(numbers, rng)
+        groups[tuple(numbers)] = _numeric_kernel(numbers, rng)
     if labels := {c: columns[c] for c in names if kinds[c] == "categorical"}:
         left, right = rng.integers(0, len(columns[names[0]]), size=(2, _PAIRS))
         differing = sum(float(np.mean(c[left] != c[right])) for c in labels.values())
@@ -315,9 +315,9 @@ def table_kernel(
     return Table(groups | {c: Normalised(Spectrum(3) + 1.0) for c in texts})
 
 
-def _said(wishes: dict[str, Any], names: list[str]) -> dict[str, str]:
+def _chosen_kinds(wishes: dict[str, Any], names: list[str]) -> dict[str, str]:
     """The kinds of columns that the caller chose."""
-    said: dict[str, str] = {}
+    chosen: dict[str, str] = {}
     for kind, columns in wishes.items():
         columns = () if columns is None else (columns,) if isinstance(columns, str) else columns
         if not isinstance(columns, list | tuple | set):
@@ -325,10 +325,10 @@ def _said(wishes: dict[str, Any], names: list[str]) -> dict[str, str]:
         for c in columns:
             if c not in names:
                 raise InputError(f"{kind} names {c!r}, which is not a column; there are {names}")
-            if c in said:
-                raise InputError(f"column {c!r} is listed both as {said[c]} and as {kind}")
-            said[c] = kind
-    return said
+            if c in chosen:
+                raise InputError(f"column {c!r} is listed both as {chosen[c]} and as {kind}")
+            chosen[c] = kind
+    return chosen
 
 
 def _kind(column: Any, values: Array) -> str:
@@ -343,7 +343,7 @@ def _kind(column: Any, values: Array) -> str:
     return "categorical" if different <= min(_FEW, _SHARE * len(values)) else "text"
 
 
-def _for_numbers(columns: dict[str, Array], rng: np.random.Generator) -> Kernel:
+def _numeric_kernel(columns: dict[str, Array], rng: np.random.Generator) -> Kernel:
     for c, values in columns.items():
         if values.dtype == object:
             raise InputError(f"column {c!r} is listed as numeric, but holds {values[0]!r}")

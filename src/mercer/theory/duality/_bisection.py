@@ -13,6 +13,7 @@ import numpy as np
 
 from mercer._array import Array, positive, real
 from mercer.exceptions import InputError
+from mercer.kernels._parameters import callable_function
 
 
 class Bisection(NamedTuple):
@@ -65,8 +66,7 @@ def bisection(
     low, high, tol = real(low, "low"), real(high, "high"), positive(tol, "tol")
     if low > high:
         raise InputError(f"low must be <= high, got {low!r} and {high!r}")
-    if not callable(feasible):
-        raise InputError("feasible must be callable")
+    callable_function(feasible, "feasible")
     x, brackets = None, [(low, high)]
     ratio = (high - low) / tol
     if not math.isfinite(ratio):

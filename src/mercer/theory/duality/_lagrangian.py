@@ -131,9 +131,9 @@ def sensitivity(problem: Any, changes: Sequence[Any]) -> Sensitivity:
     """
     f0, found = objective(problem), optimal_multipliers(problem)
     for constraint in problem.constraints:
-        _moved(constraint, 0.0)  # refuses other constraints
+        _perturbed(constraint, 0.0)  # refuses other constraints
     pairs = _pairs(problem, () if changes is None else changes, "changes")
-    moved = [_moved(c, u) for c, u in pairs]
+    moved = [_perturbed(c, u) for c, u in pairs]
     products = (np.sum(np.multiply(m, u)) for m, (_, u) in zip(found, pairs, strict=True))
     bound = float(f0.value - sum(products))
     with values_kept(problem):
@@ -205,7 +205,7 @@ def _of_shape(constraint: Any, value: Any, name: str) -> Any:
     return given if several else given[0]
 
 
-def _moved(constraint: Any, u: Any) -> Any:
+def _perturbed(constraint: Any, u: Any) -> Any:
     """The constraint f(x) <= u, or h(x) = u."""
     kinds = cvxpy().constraints
     if isinstance(constraint, kinds.Inequality):

@@ -305,7 +305,7 @@ def minimise_eigenvalue(A: Sequence[Any]) -> Optimum:
     >>> round(found.value, 6), found.x.round(6)
     (2.0, array([1.]))
     """
-    x, S = _pencil(A, symmetric)
+    x, S = _affine_matrix(A, symmetric)
     t = cvxpy().Variable()
     value = attained(t, [t * np.eye(S.shape[0]) - S >> 0])
     return Optimum(x.value, value)
@@ -328,13 +328,13 @@ def minimise_spectral_norm(A: Sequence[Any]) -> Optimum:
     >>> round(found.value, 6), found.x.round(6)
     (1.414214, array([-2.]))
     """
-    x, S = _pencil(A, matrix)
+    x, S = _affine_matrix(A, matrix)
     t = cvxpy().Variable()
     value = attained(t, [norm_lmi(S, t) >> 0])
     return Optimum(x.value, value)
 
 
-def _pencil(A: Any, made: Callable[[Any, str], Array]) -> tuple[Any, Any]:
+def _affine_matrix(A: Any, made: Callable[[Any, str], Array]) -> tuple[Any, Any]:
     """x, and A0 + sum_i xi Ai."""
     found = matrices(A, "A", made)
     if len(found) < 2 or len({M.shape for M in found}) > 1:
