@@ -86,10 +86,10 @@ def test_one_element_is_brought_back_for_every_row_of_fixed(X):
 @pytest.mark.parametrize(
     ("low", "high", "message"),
     [
-        ("a", 1.0, "low must hold real numbers"),
-        (None, 1.0, "low must hold real numbers"),
-        (0.0, 1j, "high must hold real numbers"),
-        ([[0.0], [0.0, 1.0]], 1.0, "low must hold real numbers"),
+        ("a", 1.0, "low must hold numbers"),
+        (None, 1.0, "low must hold numbers"),
+        (0.0, 1j, "high is complex"),
+        ([[0.0], [0.0, 1.0]], 1.0, "low must be a rectangular array"),
         ([0.0, 0.0], [1.0], "one entry per coordinate"),
         ([[0.0]], 1.0, "one entry per coordinate"),
         (0.0, np.nan, "low <= high"),
@@ -104,5 +104,5 @@ def test_boxes_are_checked(low, high, message):
 def test_fixed_is_checked(X):
     psi = mc.mean_embedding(mc.Gaussian(0.5), X)
     for wrong in ("a", [[1.0], [1.0, 2.0]], [None, 1.0], [1j, 1.0]):
-        with pytest.raises(mc.InputError, match="fixed must hold real numbers"):
+        with pytest.raises(mc.InputError, match=r"fixed (must|is complex)"):
             mc.preimage(psi, fixed=wrong)

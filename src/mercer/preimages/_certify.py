@@ -93,8 +93,6 @@ def certify_state(
     with plain, np.errstate(all="ignore"):
         try:
             M = np.broadcast_to(rigor.hessian_lipschitz(psi), (psi.coef.shape[1],))
-            if len(X) <= size:
-                return Certificate(*_certificate(psi, X, M, whole, state=state))
             parts = [
                 _certificate(*_part(psi, X, M, rows), whole, state=state and state[rows])
                 for rows in pieces(len(X), size)
@@ -110,7 +108,7 @@ def _part(psi: Element, X: Array, M: Array, rows: Any) -> tuple[Element, Array, 
 
 
 # bounds on the norm of the gradient, and on the smallest eigenvalue from below and from above
-_Facts = tuple[Array, Array, Array]
+_Bounds = tuple[Array, Array, Array]
 
 
 def _certificate(
@@ -129,12 +127,14 @@ def _certificate(
         errors = rigor.supremum_errors(psi, X) if quick else None
         if errors is None:
             sums = rigor.all_sums(psi, X)
-            facts = _facts_of_values(norm, state.hessian, sums.gradient_error, sums.hessian_error)
+            facts = _bounds_from_hessians(
+                norm, state.hessian, sums.gradient_error, sums.hessian_error
+            )
         else:
-            facts = _facts_of_values(norm, state.hessian, *errors)
+            facts = _bounds_from_hessians(norm, state.hessian, *errors)
     else:
-        facts = _facts_of_sums(psi, X, norm)
-    result = _decided(psi, X, facts, M, state.cusp)
+        facts = _bounds_from_sums(psi, X, norm)
+    result = _verdicts(psi, X, facts, M, state.cusp)
     if errors is None:
         return result
     _, low, high = facts
@@ -154,7 +154,9 @@ def _norms(g: Array) -> Array:
     return np.asarray(up(row_norms(g) * (1.0 + g.shape[1] * EPS)))
 
 
-def _facts_of_values(norm: Array, H: Array, gradient_error: Array, hessian_error: Array) -> _Facts:
+def _bounds_from_hessians(
+    norm: Array, H: Array, gradient_error: Array, hessian_error: Array
+) -> _Bounds:
     """From the eigenvalues of Hessians, which are computed to within 10 d eps |H|."""
     finite = np.isfinite(H).all(axis=(1, 2)) & np.isfinite(hessian_error)
     H = np.where(finite[:, None, None], H, 0.0)
@@ -164,7 +166,7 @@ def _facts_of_values(norm: Array, H: Array, gradient_error: Array, hessian_error
     return up(norm + gradient_error), smallest - slack, smallest + slack
 
 
-def _facts_of_sums(psi: Element, X: Array, norm: Array) -> _Facts:
+def _bounds_from_sums(psi: Element, X: Array, norm: Array) -> _Bounds:
     """From Weyl's inequalities and the trace, for programs of one variable."""
     program, dim = psi.kernel.program, X.shape[1]
     nothing = np.full(len(X), np.inf)
@@ -188,8 +190,8 @@ def _is_onto(program: Program, dim: int) -> bool:
     return column_rank(A.T) == A.shape[1]
 
 
-def _decided(
-    psi: Element, X: Array, facts: _Facts, M: Array, cusp: Array | None
+def _verdicts(
+    psi: Element, X: Array, facts: _Bounds, M: Array, cusp: Array | None
 ) -> tuple[Array, ...]:
     norm, low, high = facts
     convex = low > 0

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._array import Array, as_points, as_vector, plain, positive
+from mercer._array import Array, as_numbers, as_points, as_vector, positive
 from mercer.exceptions import InputError
 from mercer.kernels._parameters import checked
 from mercer.preimages._driver import State
@@ -53,7 +53,7 @@ class Box(Region):
     high: Any
 
     def __post_init__(self) -> None:
-        low, high = real_numbers(self.low, "low"), real_numbers(self.high, "high")
+        low, high = as_numbers(self.low, "low"), as_numbers(self.high, "high")
         if max(low.ndim, high.ndim) > 1 or (low.ndim and high.ndim and low.shape != high.shape):
             raise InputError(
                 f"low and high must be numbers, or have one entry per coordinate; got shapes "
@@ -219,16 +219,6 @@ class Constraint:
         return self if self.held is None else Constraint(self.region, self.held[rows])
 
 
-def real_numbers(value: Any, name: str) -> Array:
-    try:
-        array = np.asarray(plain(value, name, missing=True))
-    except ValueError:
-        array = np.array(None)  # rows of different lengths
-    if array.dtype.kind not in "biuf":
-        raise InputError(f"{name} must hold real numbers, got {value!r}")
-    return array.astype(float)
-
-
 def as_constraint(region: Any, fixed: Any, batch: int, dim: int) -> Constraint:
     if region is not None:
         if not isinstance(region, Region):
@@ -236,7 +226,7 @@ def as_constraint(region: Any, fixed: Any, batch: int, dim: int) -> Constraint:
         region.check(dim)
     if fixed is None:
         return Constraint(region, None)
-    held = np.atleast_2d(real_numbers(fixed, "fixed"))
+    held = np.atleast_2d(as_numbers(fixed, "fixed"))
     if held.shape not in ((1, dim), (batch, dim)):
         raise InputError(
             f"fixed must have shape ({dim},) or ({batch}, {dim}), NaN where a coordinate is free; "

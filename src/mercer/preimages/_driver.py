@@ -206,8 +206,9 @@ def walk(
     place, first = Place(None) if record else search.checkpoint(points), 0
     state = search.at(points, rows)  # sums are prepared for their first queries, also later
     if place.found is not None:
-        first, status, n_iter = _taken_up(search, place.found)
-        ends = _parts_of(place.found, "ended")
+        search.take_up(place.found)
+        first, status = place.found["iteration"], as_statuses(place.found["status"])
+        n_iter, ends = np.array(place.found["n_iter"]), _parts_of(place.found, "ended")
         rows, state = _parts_of(place.found, "walked")[0]
     for iteration in range(first, search.max_iter + 1):
         if place.is_kept:
@@ -255,11 +256,6 @@ def _kept(now: Kept, walked: tuple[Array, State], ends: tuple[tuple[Array, State
             found = {f"{name} {part}": getattr(state, part) for part in _PARTS}
             out |= {key: part for key, part in found.items() if part is not None}
     return out
-
-
-def _taken_up(search: Search, found: Kept) -> tuple[int, Array, Array]:
-    search.take_up(found)
-    return found["iteration"], as_statuses(found["status"]), np.array(found["n_iter"])
 
 
 def _parts_of(found: Kept, name: str) -> list[tuple[Array, State]]:

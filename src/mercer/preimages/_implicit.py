@@ -68,12 +68,12 @@ def with_tensors(
     f = engine.fields(psi.kernel.program, X, points, psi.coef, order=1, paired=True)
     gradient: Any = f.gradient
     assert is_torch(gradient)
-    solve = partial(_solved, np.array(found.points), found.ok, on_host(psi), free)
+    solve = partial(_solve_hessian, np.array(found.points), found.ok, on_host(psi), free)
     known = with_implicit_gradient(points, -gradient, solve, X, *psi.coef.arrays)
     return replace(found, points=known)
 
 
-def _solved(points: Array, ok: Array, psi: Element, free: Array, g: Array) -> Array:
+def _solve_hessian(points: Array, ok: Array, psi: Element, free: Array, g: Array) -> Array:
     """H^-1 g over the free coordinates, zero elsewhere; NaN where the row has no derivative.
 
     A row has one if its search ended as it should, at a critical point without a cusp, where the

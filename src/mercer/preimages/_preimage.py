@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer import engine
-from mercer._array import Array, check_flag, instance, is_sparse, positive_int
+from mercer._array import Array, as_numbers, check_flag, instance, is_sparse, positive_int
 from mercer._progress import Callback, check_callback
 from mercer._status import Status
 from mercer._tensors import as_numpy, is_tensor
@@ -17,7 +17,7 @@ from mercer.engine import n_columns, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, OpenBall
 from mercer.preimages._certify import certify_state
-from mercer.preimages._constraint import Ball, as_constraint, real_numbers
+from mercer.preimages._constraint import Ball, as_constraint
 from mercer.preimages._implicit import on_host, with_tensors
 from mercer.preimages._objective import Nearest, Objective
 from mercer.preimages._problem import Problem, default_starts, given_starts
@@ -131,7 +131,7 @@ def preimage(
         back = preimage(on_host(psi), solver, **settings)
         return with_tensors(back, psi, objective, region, settings["fixed"])
     whole = _as_problem(psi, objective, region, fixed)
-    chosen = _chosen(whole) if solver is None else solver
+    chosen = _default_solver(whole) if solver is None else solver
     if not isinstance(chosen, Solver):
         raise InputError(
             f"solver must be a solver such as Newton(), got {chosen!r}; "
@@ -148,7 +148,7 @@ def preimage(
     norms = np.full(whole.batch, np.nan)  # without a norm
     if psi.kernel.flags.definiteness is not Definiteness.INDEFINITE:
         norms = np.asarray(whole.psi.norm(), dtype=float)
-    size = _block(chosen, whole.dim, count if starts is None else starts.shape[0])
+    size = _block_size(chosen, whole.dim, count if starts is None else starts.shape[0])
     single = not is_sparse(psi.points) and getattr(psi.points, "dtype", None) == np.float32
     how: Any = (count, random_state, history, callback)
     with np.errstate(all="ignore"):  # the status reports overflow
@@ -157,7 +157,7 @@ def preimage(
         for rows in pieces(whole.batch, whole.batch if history else size):
             part = whole.part(rows)
             if isinstance(chosen, IterativeSolver):
-                ends = _searched(part, chosen, None if starts is None else starts[:, rows], *how)
+                ends = _search(part, chosen, None if starts is None else starts[:, rows], *how)
             else:
                 assert found is not None
                 ends = found if part is whole else found.part(rows)
@@ -166,8 +166,8 @@ def preimage(
                 if isinstance(chosen, Global):
                     ends = chosen.rounded(part, ends, rounded)
                 ends = replace(ends, points=rounded, state=None)
-            parts.append(_described(part, ends, norms[rows], eigenvalues))
-    result: PreImage = parts[0] if len(parts) == 1 else _joined(parts)
+            parts.append(_as_pre_image(part, ends, norms[rows], eigenvalues))
+    result: PreImage = parts[0] if len(parts) == 1 else _join(parts)
     points = result.points.astype(np.float32) if single else result.points
     return replace(result, points=points, header=psi.header)
 
@@ -180,7 +180,7 @@ def _as_problem(psi: Any, objective: Any, region: Any, fixed: Any) -> Problem:
         raise InputError("objective must be Nearest(), Collinear() or Projected(plane)")
     domain = psi.kernel.domain
     points = engine.as_float64(psi.points) if domain.is_vector else psi.points
-    fixed = None if fixed is None else real_numbers(fixed, "fixed")
+    fixed = None if fixed is None else as_numbers(fixed, "fixed")
     if psi.batch is None and np.ndim(fixed) == 2 and len(fixed) > 1:  # one element for all rows
         psi = psi.combine(np.ones((1, len(fixed))))
     batch = Element(psi.kernel, points, psi.coef, psi.coef.shape[1])
@@ -190,7 +190,7 @@ def _as_problem(psi: Any, objective: Any, region: Any, fixed: Any) -> Problem:
     return Problem(batch, objective, as_constraint(region, fixed, len(batch), dim))
 
 
-def _chosen(problem: Problem) -> Solver:
+def _default_solver(problem: Problem) -> Solver:
     program = problem.program
     if not problem.is_smooth:
         return Candidates()
@@ -203,7 +203,7 @@ def _chosen(problem: Problem) -> Solver:
     return LBFGS()
 
 
-def _searched(
+def _search(
     problem: Problem,
     solver: IterativeSolver,
     starts: Array | None,
@@ -220,11 +220,12 @@ def _searched(
     lost = np.flatnonzero(found.status == Status.ESCAPED)
     if lost.size and starts is None and count < _MORE_STARTS:
         part = problem.part(lost)
-        found = _again(part, solver, default_starts(part, _MORE_STARTS, random_state), found, lost)
-    return _off_saddles(problem, solver, found)
+        more = default_starts(part, _MORE_STARTS, random_state)
+        found = _search_again(part, solver, more, found, lost)
+    return _leave_saddles(problem, solver, found)
 
 
-def _off_saddles(problem: Problem, solver: IterativeSolver, found: SolverResult) -> SolverResult:
+def _leave_saddles(problem: Problem, solver: IterativeSolver, found: SolverResult) -> SolverResult:
     """Restart rows that converged where the objective bends down, on both sides."""
     rows = np.flatnonzero(found.status == Status.CONVERGED)
     curved = problem.objective.max_order == 2 and problem.constraint.is_free
@@ -240,10 +241,10 @@ def _off_saddles(problem: Problem, solver: IterativeSolver, found: SolverResult)
         return found
     rows, step = rows[bent], problem.nudge * vectors[bent, :, 0]
     starts = found.points[rows] + np.stack([step, -step])
-    return _again(problem.part(rows), solver, starts, found, rows)
+    return _search_again(problem.part(rows), solver, starts, found, rows)
 
 
-def _again(
+def _search_again(
     part: Problem, solver: IterativeSolver, starts: Array, found: SolverResult, rows: Array
 ) -> SolverResult:
     """Search again for some rows, from other starts; earlier evaluations are counted too."""
@@ -259,14 +260,14 @@ def _again(
     return SolverResult(state.points, status, n_iter, n_evaluations, found.history, state)
 
 
-def _block(solver: Solver, dim: int, starts: int) -> int:
+def _block_size(solver: Solver, dim: int, starts: int) -> int:
     """How many elements are processed at once."""
     order = getattr(solver, "order", 1)
     per_row = dim * (16 + 2 * getattr(solver, "pairs", 0)) + (4 * dim**2 if order == 2 else 0)
     return int(np.clip(_BYTES // (8 * max(1, per_row) * starts), 16, 8192))
 
 
-def _described(
+def _as_pre_image(
     problem: Problem, found: SolverResult, norms: Array, eigenvalues: bool | None
 ) -> PreImage:
     """The result: distance, gradient and certificate do not depend on the solver."""
@@ -298,14 +299,14 @@ def _described(
     )
 
 
-def _joined(parts: list[Any]) -> Any:
+def _join(parts: list[Any]) -> Any:
     """One result from those of the blocks, or one column of it."""
     first = parts[0]
     if first is None:
         return first
     if isinstance(first, PreImage | Certificate):
         names = first.__dataclass_fields__
-        return type(first)(*(_joined([getattr(p, name) for p in parts]) for name in names))
+        return type(first)(*(_join([getattr(p, name) for p in parts]) for name in names))
     if isinstance(first, list):
         return [x for part in parts for x in part]
     return reduce(concatenated, parts) if is_sparse(first) else np.concatenate(parts)

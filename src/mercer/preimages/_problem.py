@@ -12,6 +12,8 @@ from mercer import engine
 from mercer._array import Array, as_points, is_sparse, plain
 from mercer._random import as_generator
 from mercer.engine import Program, dense, n_columns, n_rows, pieces
+from mercer.engine.pairs._distances import squared_norms
+from mercer.engine.programs._program import maps_of
 from mercer.exceptions import InputError
 from mercer.preimages._constraint import Constraint
 from mercer.preimages._driver import State, row_norms, row_products, smallest_subgradients
@@ -30,7 +32,7 @@ class Problem:
         self.kernel, self.program = psi.kernel, psi.kernel.program
         self.batch, self.dim = len(psi), n_columns(psi.points)
         self.sums = ElementSums(psi)
-        self._maps: list[Any] = [getattr(v, "maps", ()) for v in self.program.variables] or [()]
+        self._maps: list[Any] = [maps_of(v) for v in self.program.variables] or [()]
         self.is_smooth = psi.kernel.domain.is_vector and self.program.has_derivatives
 
     def part(self, rows: Any) -> Problem:
@@ -112,8 +114,6 @@ class Problem:
 
     def image(self, vectors: Array) -> Array:
         """The vectors A v that the kernel measures; several variables side by side."""
-        if len(self._maps) == 1:
-            return np.asarray(engine.apply_all(self._maps[0], vectors))
         return np.concatenate([engine.apply_all(maps, vectors) for maps in self._maps], axis=1)
 
     @cached_property
@@ -184,28 +184,18 @@ class Problem:
         """eta = lim (k(x, x) - (k(x, x + h) + k(x, x - h)) / 2) / |h|, extrapolated to h = 0."""
         if self.program.kind == "radial":
             return np.full(n_rows(points), cusp_slope(self.program))
+        from scipy.sparse import csr_array
+
         own, phi = self.kernel.diag(points), feature(self.kernel, points)
-        squares = points.power(2) if is_sparse(points) else points**2
-        size = 1e-5 * (1.0 + np.sqrt(np.asarray(squares.sum(axis=1)).ravel()))
-        h = _along_first_axis(points, size)
+        size = 1e-5 * (1.0 + np.sqrt(squared_norms(points)))
+        rows = np.arange(len(size))
+        h = csr_array((size, (rows, np.zeros_like(rows))), shape=points.shape)  # the first axis
 
         def slope(scale: float) -> Array:
             sides = [phi.fields(points + t * scale * h, paired=True).value for t in (1.0, -1.0)]
             return np.asarray((own - 0.5 * (sides[0] + sides[1])) / (scale * size))
 
         return 2.0 * slope(0.5) - slope(1.0)
-
-
-def _along_first_axis(points: Any, size: Array) -> Any:
-    """Steps of these sizes along the first axis, sparse if the points are."""
-    if is_sparse(points):
-        from scipy.sparse import csr_array
-
-        rows = np.arange(len(size))
-        return csr_array((size, (rows, np.zeros_like(rows))), shape=points.shape)
-    h = np.zeros_like(points)
-    h[:, 0] = size
-    return h
 
 
 def spread(X: Any) -> float:

@@ -108,8 +108,8 @@ class IterativeSolver(Solver):
     order = 1  # derivatives that `direction` needs
     guarded = True  # is a step taken only if the objective falls?
 
-    def memory(self, problem: Problem, rows: int) -> Any:
-        """What the solver keeps between iterations, for this many rows; None if nothing."""
+    def memory(self, problem: Problem) -> Any:
+        """What the solver keeps between iterations; None if nothing."""
         return None
 
     @abstractmethod
@@ -153,15 +153,14 @@ class _Descent(Search):
     """
 
     def __init__(self, solver: IterativeSolver, problem: Problem, owners: Array) -> None:
-        m = len(owners)
         self.solver, self.problem, self.owners = solver, problem, owners
         self.max_iter = solver.max_iter
         self.rule = StoppingRule(problem, solver.tol)
-        self.memory = solver.memory(problem, m)
-        self.n_evaluations = np.zeros(m, dtype=int)
-        self.failed = np.zeros(m, dtype=bool)  # the solver's own direction led nowhere
-        self.stuck = np.zeros(m, dtype=bool)  # nor did the steepest one
-        self.kinks = np.zeros(m, dtype=int)  # short steps across a kink, or in place
+        self.memory = solver.memory(problem)
+        self.n_evaluations = np.zeros(len(owners), dtype=int)
+        self.failed = np.zeros(len(owners), dtype=bool)  # the solver's own direction led nowhere
+        self.stuck = np.zeros(len(owners), dtype=bool)  # nor did the steepest one
+        self.kinks = np.zeros(len(owners), dtype=int)  # short steps across a kink, or in place
 
     def at(self, points: Array, rows: Array) -> State:
         """The objective at the nearest points that meet the constraint."""
@@ -188,7 +187,7 @@ class _Descent(Search):
         if replaced.any():
             direction[replaced] = steepest(self.problem, state[replaced])
         if state.cusp is not None and (peaks := state.cusp < 0).any():
-            direction[peaks] = _off_peaks(self.problem, state[peaks])
+            direction[peaks] = _leave_peaks(self.problem, state[peaks])
         new, moved = self._line_search(state, rows, direction)
         new = self._snap(new, rows)
         moved &= np.any(new.points != state.points, axis=1)  # not back to the point it came from
@@ -205,24 +204,19 @@ class _Descent(Search):
         t = np.ones(len(rows))
         todo = np.arange(len(rows))
         for _ in range(_SHORTENINGS):
-            if len(todo) == len(rows):  # nothing to copy
-                old, step = state, direction if (t == 1.0).all() else t[:, None] * direction
-            else:
-                old, step = state[todo], t[todo, None] * direction[todo]
-            tried = self.at(old.points + step, rows[todo])
+            old = state[todo]
+            tried = self.at(old.points + t[todo, None] * direction[todo], rows[todo])
             rise = tried.rise_from(old)
             gap = tried.points - old.points
             expected = row_products(gap, old.gradient)
             good = rise <= _ARMIJO * expected
             if not good.all():
                 good |= self.rule.level(rise, tried, old, self.owners[rows[todo]])
-            if not (expected < 0).all():
-                good &= np.any(gap != 0, axis=1)
+            good &= np.any(gap != 0, axis=1)
             if good.all() and len(todo) == len(rows):
                 return tried, good  # the usual case: nothing to copy
-            if good.any():
-                new = new.updated(todo[good], tried[good])
-                moved[todo[good]] = True
+            new = new.updated(todo[good], tried[good])
+            moved[todo[good]] = True
             bad = ~good
             if not bad.any():
                 break
@@ -270,7 +264,7 @@ def _short_steps(problem: Problem, state: State) -> Array:
     return np.asarray(unit * (1e-3 * length))
 
 
-def _off_peaks(problem: Problem, state: State) -> Array:
+def _leave_peaks(problem: Problem, state: State) -> Array:
     """Off a point with a cusp and a negative coefficient, from which every direction goes down."""
     unit = -state.gradient / state.local_norm[:, None]
     diagonal = state.points.shape[1] ** -0.5

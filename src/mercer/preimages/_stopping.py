@@ -33,7 +33,7 @@ class StoppingRule:
         self.problem, self.tol = problem, tol
         self.flat = max(tol, 1e-8)  # below the root of eps the objective cannot tell points apart
 
-    def __call__(self, state: State, owners: Array, stuck: Array | None = None) -> Stop:
+    def __call__(self, state: State, owners: Array, stuck: Array) -> Stop:
         """Which rows stop; residuals are gradients divided by the size they are compared with.
 
         Rows that are stuck could not be moved, so they have converged or stalled.
@@ -48,8 +48,7 @@ class StoppingRule:
         small = residual <= self.tol
         if state.terms is not None:  # parts of the gradient may vanish together
             small |= norm <= _ROUNDING * state.terms / self.problem.spread
-        if stuck is not None and stuck.any():
-            small |= stuck & (residual <= self.flat)
+        small |= stuck & (residual <= self.flat)
         small &= ~broken
         if state.cusp is not None:
             small &= state.cusp >= 0  # psi has a downward cusp where the coefficient is negative
@@ -58,14 +57,12 @@ class StoppingRule:
         distance = row_norms(away)
         arrived, gone = small.copy(), distance > _FAR * reach
         if self.problem.program.is_translation_invariant:
-            if gone.any():  # and going on
-                gone &= row_products(self.problem.image(state.gradient), away) <= 0.0
+            gone &= row_products(self.problem.image(state.gradient), away) <= 0.0  # and going on
             if (rows := np.flatnonzero(small)).size:
                 part = state[rows], owners[rows], away[rows], distance[rows]
                 arrived[rows], left = self._tails(*part)
                 gone[rows] |= left
-        ended = [] if stuck is None else [(Status.STALLED, stuck)]
-        ended.append((Status.CONVERGED, arrived))
+        ended = [(Status.STALLED, stuck), (Status.CONVERGED, arrived)]
         if state.cusp is not None:
             ended.append((Status.AT_POINT, small & (state.cusp > 0)))
         ended += [(Status.ESCAPED, gone), (Status.UNDEFINED, broken)]

@@ -13,7 +13,7 @@ from mercer.engine import evaluate
 from mercer.preimages._constraint import Box, Constraint
 from mercer.preimages._objective import Nearest
 from mercer.preimages._problem import Problem
-from mercer.preimages.solvers._distances import Distances, InverseProfile, _scaled
+from mercer.preimages.solvers._distances import Distances, InverseProfile, _points_from_distances
 
 FREE = Constraint(None, None)
 
@@ -93,7 +93,7 @@ def test_true_distances_give_the_point(seed, d, extra):
     Y, x = rng.normal(size=(4, d + 2 + extra, d)), rng.normal(size=(4, d))
     u = np.sum((Y - x[:, None]) ** 2, axis=2)
     widest = np.linalg.cond(Y - Y.mean(axis=1, keepdims=True)).max()
-    assert_allclose(_scaled(Y, u, 1e-12), x, atol=1e-13 * widest**2)
+    assert_allclose(_points_from_distances(Y, u, 1e-12), x, atol=1e-13 * widest**2)
 
 
 @pytest.mark.parametrize("neighbors", [None, 6, 100])

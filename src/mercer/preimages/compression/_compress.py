@@ -156,13 +156,13 @@ def compress(
         vectors = psi.kernel.domain.is_vector and not is_sparse(psi.points)
         method = Greedy() if vectors and psi.kernel.program.has_derivatives else Pruning()
     chosen = method.choose(task)
-    result = _finished(short, task, chosen, tol is not None)
+    result = _refit(short, task, chosen, tol is not None)
     if result.status is Status.MAX_RANK and n_rows(short.points) <= most:
         return _exact(short)
     return result
 
 
-def _finished(psi: Element, task: Task, chosen: ChosenPoints, has_tol: bool) -> Compressed:
+def _refit(psi: Element, task: Task, chosen: ChosenPoints, has_tol: bool) -> Compressed:
     """Round the points to the type of psi's, prune them to tol, solve, and measure the error."""
     target, scale, Z = task.target, task.target.scale, chosen.points
     single = getattr(psi.points, "dtype", None) == np.float32

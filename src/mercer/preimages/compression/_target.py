@@ -168,14 +168,14 @@ def _combined_gradients(phi: Element, Z: Array, B: Array) -> Array:
 
 def merged(psi: Element) -> Element:
     """psi with equal points merged; products of thin matrices are kept as such."""
-    psi = Element(psi.kernel, psi.support, _unstacked(psi.coef), psi.batch)
+    psi = Element(psi.kernel, psi.support, _single_product(psi.coef), psi.batch)
     try:
         return psi.merge()
     except TypeError:  # objects that cannot be compared
         return psi
 
 
-def _unstacked(coef: Coef) -> Coef:
+def _single_product(coef: Coef) -> Coef:
     """Stacked products of thin matrices as one product, where that is thinner."""
     from scipy.linalg import block_diag
 
@@ -194,11 +194,11 @@ def _compact(coef: Coef) -> Coef:
     """
     n, b = coef.shape
     if isinstance(coef, LowRank) and coef.left.shape[1] < b:
-        return Dense(frozen(coef.left @ _triangle(coef.right).T))
+        return Dense(frozen(coef.left @ _r_factor(coef.right).T))
     if isinstance(coef, Dense) and n < b:
-        return Dense(frozen(_triangle(coef.array).T))
+        return Dense(frozen(_r_factor(coef.array).T))
     return coef
 
 
-def _triangle(A: Array) -> Array:
+def _r_factor(A: Array) -> Array:
     return np.asarray(np.linalg.qr(np.asarray(A, dtype=np.float64).T, mode="r"))

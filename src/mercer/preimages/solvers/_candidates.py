@@ -69,7 +69,7 @@ class Candidates(Solver):
         if np.isinf(best).any():
             raise InputError("the objective is not finite at any candidate; give others")
         status = np.full(b, Status.CHOSEN, dtype=object)
-        taken = _moved(problem, points[index])
+        taken = _chosen_points(problem, points[index])
         return SolverResult(taken, status, np.zeros(b, dtype=int), np.full(b, count))
 
 
@@ -91,11 +91,10 @@ def _paired_scores(problem: Problem, points: Any) -> Array:
     return problem.objective.at(problem.sums, points, owners, 0).objective.reshape(size, b)
 
 
-def _moved(problem: Problem, taken: Any) -> Any:
+def _chosen_points(problem: Problem, taken: Any) -> Any:
     """The chosen points: rows of an array, or a list of objects."""
-    kind = getattr(getattr(taken, "dtype", None), "kind", None)
-    if kind == "V":  # rows of a table
+    if taken.dtype.kind == "V":  # rows of a table
         return taken
-    if kind is not None and kind in "OUS":
+    if taken.dtype.kind in "OUS":
         return list(taken)
     return problem.constraint.project(taken, np.arange(problem.batch))

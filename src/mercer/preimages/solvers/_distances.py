@@ -79,7 +79,7 @@ class Distances(Solver):
         psi = problem.psi
         X = dense_points(psi.kernel, psi.support, "Distances")
         profile = InverseProfile.of(psi.kernel)
-        seen, back = _measured(psi.kernel, X)
+        seen, back = _mapped_points(psi.kernel, X)
         norm = np.asarray(psi.norm(), dtype=float)
         if np.isnan(norm).any():
             raise InputError(
@@ -93,7 +93,7 @@ class Distances(Solver):
         u = np.where(np.isnan(u), far, u)
 
         def scaled(part: slice) -> Array:
-            return _scaled(seen[index[part]], u[part], self.tol)
+            return _points_from_distances(seen[index[part]], u[part], self.tol)
 
         parts = pieces(len(psi), max(1, min(256, _VALUES // (count * seen.shape[1]))))
         x = np.concatenate(map_threads(scaled, list(parts)))
@@ -154,7 +154,7 @@ class InverseProfile:
         return profile_at(self.profile, u)[0] - t
 
 
-def _measured(kernel: Kernel, X: Array) -> tuple[Array, Array | None]:
+def _mapped_points(kernel: Kernel, X: Array) -> tuple[Array, Array | None]:
     """The points Ax that the kernel measures, and the matrix that maps back; None if A = I."""
     maps = kernel.program.maps
     if not maps:
@@ -185,7 +185,7 @@ def _nearest(psi: Element, count: int) -> tuple[Array, Array]:
     return best, where
 
 
-def _scaled(Y: Array, u: Array, tol: float) -> Array:
+def _points_from_distances(Y: Array, u: Array, tol: float) -> Array:
     """x from squared distances u (b, k) to neighbours Y (b, k, p)."""
     mean = Y.mean(axis=1)
     gap = Y - mean[:, None]

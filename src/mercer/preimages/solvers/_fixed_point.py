@@ -101,7 +101,7 @@ class MM(IterativeSolver):
 
     guarded = False
 
-    def memory(self, problem: Problem, rows: int) -> Any:
+    def memory(self, problem: Problem) -> Any:
         """Check the conditions of the theorem."""
         kind = problem.program.kind
         if kind not in ("radial", "dot") or any(problem.program.cusps):

@@ -44,7 +44,7 @@ class GradientDescent(IterativeSolver):
 
     guarded = False
 
-    def memory(self, problem: Problem, rows: int) -> Any:
+    def memory(self, problem: Problem) -> Any:
         """The step length of each element."""
         L = np.atleast_1d(np.asarray(lipschitz(problem.psi), dtype=float))
         if not np.isfinite(L).all():
@@ -128,7 +128,7 @@ class LBFGS(IterativeSolver):
 
     pairs: int = 8
 
-    def memory(self, problem: Problem, rows: int) -> Any:
+    def memory(self, problem: Problem) -> Any:
         return []
 
     def direction(self, problem: Problem, state: State, owners: Array, memory: Any) -> Array:
@@ -148,13 +148,10 @@ class LBFGS(IterativeSolver):
     def learn(self, memory: Any, rows: Array, old: State, new: State) -> None:
         """Remember a step if the gradient grew along it; forget all after a failure."""
         unit = np.exp(np.clip(old.shift - new.shift, -_FAR, _FAR))  # units of gradients
-        same = bool((unit == 1.0).all())
-        if not same:
-            for pair in memory:
-                pair.change *= unit[:, None]
-                pair.inverse /= unit
-        s = new.points - old.points
-        y = new.gradient - (old.gradient if same else unit[:, None] * old.gradient)
+        for pair in memory:
+            pair.change *= unit[:, None]
+            pair.inverse /= unit
+        s, y = new.points - old.points, new.gradient - unit[:, None] * old.gradient
         product, size = row_products(s, y), row_norms(s) * row_norms(y)
         near = np.abs(old.shift - new.shift) < _FAR
         good = rows & near & (product > 1e-12 * size) & (product > 0)

@@ -101,7 +101,7 @@ class LinearInverse(Solver):
         return np.asarray(self.mean + C @ self.slopes)
 
     def solve(self, problem: Problem, start: Any) -> SolverResult:
-        return _solved(self.plane, self.points_of, self.mean.size, problem)
+        return _solve_by_regression(self.plane, self.points_of, self.mean.size, problem)
 
 
 @dataclass(frozen=True)
@@ -212,10 +212,10 @@ class FittedMap(Solver):
         return np.asarray(self.intercept + self.map(coordinates))
 
     def solve(self, problem: Problem, start: Any) -> SolverResult:
-        return _solved(self.plane, self.predict, self.intercept.size, problem)
+        return _solve_by_regression(self.plane, self.predict, self.intercept.size, problem)
 
 
-def _solved(plane: Subspace, predict: Any, dim: int, problem: Problem) -> SolverResult:
+def _solve_by_regression(plane: Subspace, predict: Any, dim: int, problem: Problem) -> SolverResult:
     if problem.dim != dim:
         raise InputError(f"the map was fitted to {dim} features, the elements have {problem.dim}")
     x = predict(plane.coordinates(problem.psi))
