@@ -454,3 +454,14 @@ def test_without_a_partial_result_nothing_is_written(tmp_path, rng):
     assert found.returncode == 130
     assert "nothing was written" in found.stderr
     assert [p.name for p in tmp_path.iterdir()] == ["a.npy"]
+
+
+@pytest.mark.parametrize(("text", "expected"), [("12345\n", 12345), ("max\n", None), (None, None)])
+def test_the_memory_of_a_container(text, expected, tmp_path, monkeypatch):
+    path = tmp_path / "memory.max"
+    if text is not None:
+        path.write_text(text)
+    monkeypatch.setattr(_large, "_CONTAINER", ())
+    machine = _large.memory()
+    monkeypatch.setattr(_large, "_CONTAINER", (str(path),))
+    assert _large.memory() == (expected or machine)

@@ -18,6 +18,7 @@ from mercer.cli._data import FEW_CODES, Data, Selection, check_rows
 from mercer.cli._files import Output, Source
 from mercer.cli._large import LANDMARKS, is_large, refuse_large, refuse_whole
 from mercer.cli._options import (
+    CHECKPOINT,
     COLUMNS,
     CONTROLS,
     READING,
@@ -80,11 +81,11 @@ _input = click.argument("source", metavar="INPUT", type=_PATH)
                  callback=lambda *given: parse_kernel(given[-1]),
                  help="auto is a Gaussian of the median distance of rows (see also -C); or such as "
                  "gaussian:2."),
-    *COLUMNS, SCALE, *READING, REPORT, *CONTROLS,
+    *COLUMNS, SCALE, *READING, CHECKPOINT, REPORT, *CONTROLS,
 )  # fmt: skip
 def fit(
     source: Path, output: Path, target: str, loss: str, C: float | None, kernel: Any, scale: bool,
-    page: Path | None, force: bool, quiet: bool, **reading: Any,
+    state: Path | None, page: Path | None, force: bool, quiet: bool, **reading: Any,
 ) -> int:  # fmt: skip
     """Learn a column of INPUT from its other columns.
 
@@ -123,7 +124,7 @@ def fit(
     landmarks = min(len(y), LANDMARKS) if data.in_pieces else None
     model = _model(kernel, loss, C, "auto" if scale and kernel == "auto" else "none", landmarks)
     waiting = Progress(quiet).waiting(f"learning from {counted(len(y), 'row')}")
-    with waiting, checkpoint(None) as ctrl_c:
+    with waiting, checkpoint(state) as ctrl_c:
         model.fit(data.values, y)
     with Progress(quiet).waiting("scoring"):
         known = y.collected() if data.in_pieces else y

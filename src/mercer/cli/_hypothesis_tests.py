@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from mercer.cli._data import Data, Selection, check_rows
 from mercer.cli._files import PIPE, Output, Source
 from mercer.cli._large import refuse_whole
 from mercer.cli._options import (
+    CHECKPOINT,
     COLUMNS,
     CONTROLS,
     READING,
@@ -32,6 +34,7 @@ from mercer.cli._options import (
 from mercer.cli._run import check_readable, read_one, write_report
 from mercer.cli._terminal import DataError, Progress, UsageError, echo, echo_facts
 from mercer.cli._text import as_float
+from mercer.io import checkpoint
 from mercer.kernels._names import rounded
 
 if TYPE_CHECKING:
@@ -81,6 +84,7 @@ _CONTROLS = [
     click.option("--level", default="0.05", show_default=True, metavar="LEVEL",
                  callback=number("a number between 0 and 1", lambda x: 0.0 < x < 1.0),
                  help="What --fail compares the p-value with."),
+    CHECKPOINT,
     REPORT,
     *CONTROLS,
 ]  # fmt: skip
@@ -229,6 +233,7 @@ class _Asked:
     as_json: bool
     fail: bool
     level: float
+    state: Path | None
     page: Path | None
     force: bool
     quiet: bool
@@ -257,7 +262,10 @@ class _Asked:
     def test(self, function: Any, *data: Any, **options: Any) -> TestResult:
         if self.dependence is not None:
             options["dependence"] = self.dependence
-        with Progress(self.quiet).waiting("testing"):
+        keeping: AbstractContextManager[Any] = nullcontext()
+        if self.state is not None:  # outside of it Ctrl-C ends a test at once
+            keeping = checkpoint(self.state)
+        with Progress(self.quiet).waiting("testing"), keeping:
             result: TestResult = function(
                 *data, n_permutations=self.n_permutations, random_state=self.seed, **options
             )

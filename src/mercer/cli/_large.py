@@ -30,15 +30,21 @@ _PARQUET = (".parquet", ".pq")
 LANDMARKS = 1_000  # of models of many rows: they keep time and memory bounded
 
 
+_CONTAINER = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
 def memory() -> int:
-    """Bytes that this process may take: physical memory, or the limit of its address space."""
+    """Bytes that this process may take: of the machine, its container, and its address space."""
     if not hasattr(os, "sysconf"):  # Windows does not say: nothing is too large
         return sys.maxsize
     import resource
 
-    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    return physical if limit == resource.RLIM_INFINITY else min(physical, limit)
+    limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    for path in map(Path, _CONTAINER):
+        text = path.read_text().strip() if path.is_file() else ""
+        limits += [int(text)] if text.isdigit() else []  # or "max"
+    address_space = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return min(limits + [address_space] * (address_space != resource.RLIM_INFINITY))
 
 
 def is_large(source: Source) -> bool:

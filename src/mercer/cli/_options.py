@@ -49,7 +49,7 @@ def data_command(examples: Examples, *own: Any) -> Decorator:
             source, train = Source(given.pop("source")), given.pop("train")
             output = choose_output(source, **take("output", "force", "escape", "format"))
             page = choose_report(given.pop("page"), output.force, output.path)
-            shared = take("kernel", "scale", "seed", "quiet")
+            shared = take("kernel", "scale", "seed", "quiet", "state")
             train = train and Source(train)
             return function(Run(source, output, train, selection, page, **shared), **given)
 
@@ -127,6 +127,11 @@ REPORT = click.option(
     "--report", "page", type=_PATH, metavar="FILE",
     help="Write a report to this .html file: what was found, how far to trust it, and pictures.",
 )  # fmt: skip
+CHECKPOINT = click.option(
+    "--checkpoint", "state", type=_PATH, metavar="FILE",
+    help="Keep the state of a long computation in this file. If it is interrupted, the same "
+    "command continues from there.",
+)  # fmt: skip
 CONTROLS = [
     click.option("--force", is_flag=True,
                  help="Replace OUTPUT if it exists. Inputs are never replaced."),
@@ -190,6 +195,7 @@ _SHARED = [
                  "as a formula. File names are always escaped."),
     click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="N",
                  help="Seed for random subsets of large data."),
+    CHECKPOINT,
 ]  # fmt: skip
 
 

@@ -64,6 +64,7 @@ class Run:
     scale: bool  # whether columns may be scaled to unit variance
     seed: int
     quiet: bool
+    state: Path | None = None  # the file of a checkpoint
     start: float = field(default_factory=time.perf_counter)
     ctrl_c: Interruption = field(default_factory=Interruption)
 
@@ -152,7 +153,7 @@ class Run:
     def fit(self, model: Any, rows: Array | Chunks) -> Any:
         """Fit a model to rows, with a message meanwhile."""
         text = f"learning from {counted(len(rows), 'row')}"
-        with self.progress.waiting(text), checkpoint(None) as ctrl_c:
+        with self.progress.waiting(text), checkpoint(self.state) as ctrl_c:
             model.fit(rows)
         self.ctrl_c.requested |= ctrl_c.requested
         return model

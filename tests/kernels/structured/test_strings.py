@@ -404,3 +404,12 @@ def test_parts_longer_than_any_sequence_cost_nothing():
         assert np.array_equal(Spectrum(length).diag(words), np.zeros(2))
         assert np.array_equal(Subsequences(length)(words), np.zeros((2, 2)))
         assert np.array_equal(Subsequences(length).diag(words), np.zeros(2))
+
+
+def test_spectrum_of_very_long_parts(rng, monkeypatch):
+    """The number of steps is that of the binary digits of the length, not the length."""
+    calls, unique = [], np.unique
+    monkeypatch.setattr(np, "unique", lambda *a, **k: calls.append(1) or unique(*a, **k))
+    text = "".join(rng.choice(list("abcd"), 30_000))
+    assert Spectrum(20_000)([text, text[1:]])[0].tolist() == [10_001.0, 10_000.0]
+    assert len(calls) < 100

@@ -138,15 +138,23 @@ def _counts(blocks: list[Letters], length: int) -> tuple[list[Counts], int]:
 
 
 def _numbered(letters: Array, alphabet: int, length: int) -> tuple[Array, int]:
-    """The number of the part of `length` letters at each place, and a bound on these numbers."""
+    """The number of the part of `length` letters at each place, and a bound on these numbers.
+
+    Parts of 2m letters are pairs of parts of m letters, so each binary digit of `length` is a step
+    that doubles the parts ("d"), and for ones another that adds a letter ("+"): parts of 50,000
+    letters take 22 steps.
+    """
     if length > len(letters):
         return np.empty(0, dtype=np.int64), 1
-    things, size = letters, alphabet
-    for done in range(1, length):
-        if size * alphabet >= _LARGEST:
+    things, size, done = letters, alphabet, 1
+    for step in f"{length:b}"[1:].replace("0", "d").replace("1", "d+"):
+        if size * (size if step == "d" else alphabet) >= _LARGEST:
             known, things = np.unique(things, return_inverse=True)  # only what occurs
             size = len(known)
-        things, size = things[:-1] * alphabet + letters[done:], size * alphabet
+        if step == "d":
+            things, size, done = things[:-done] * size + things[done:], size * size, 2 * done
+        else:
+            things, size, done = things[:-1] * alphabet + letters[done:], size * alphabet, done + 1
     return things, size
 
 
