@@ -15,8 +15,8 @@ from mercer.engine import pieces
 from mercer.linalg._dense import saddle_free_steps
 from mercer.methods.modes._basins import Basins
 from mercer.methods.modes._density_sum import DensitySum, heights, is_held, is_top, newton_steps
-from mercer.methods.modes._leaving import SAME, cells, settle
 from mercer.methods.modes._merging import merge_ends
+from mercer.methods.modes._short_steps import SAME, cells, settle
 from mercer.preimages._driver import Search, State, Stop, row_norms, row_products, walk
 
 _PILOTS = (32, 256)  # starts that look for modes first, at least and at most

@@ -24,8 +24,8 @@ from mercer.methods._rows import nearest, renumbered
 from mercer.methods.modes._ascent import Ascent, Ends
 from mercer.methods.modes._basins import is_proved_maximum
 from mercer.methods.modes._density_sum import DensitySum, is_held
-from mercer.methods.modes._leaving import SAME
 from mercer.methods.modes._merging import merge_ends
+from mercer.methods.modes._short_steps import SAME
 
 
 @dataclass(frozen=True, eq=False)

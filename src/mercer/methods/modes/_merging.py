@@ -8,7 +8,7 @@ from mercer._array import Array
 from mercer.engine import pieces
 from mercer.methods._rows import TREE_COLUMNS, connected, nearest, renumbered, row_squares
 from mercer.methods.modes._density_sum import DensitySum, is_held, newton_steps
-from mercer.methods.modes._leaving import SAME, cells
+from mercer.methods.modes._short_steps import SAME, cells
 from mercer.space._points import unique
 
 _MERGE = 0.5  # of the kernel's length: the farthest that an end may be from its mode
