@@ -10,8 +10,8 @@ from scipy.stats import binom
 
 import mercer as mc
 from mercer.methods import coco_test, hsic, hsic_test, mmd_test
-from mercer.methods.hypothesis_tests._hsic_gathered import Gathered
 from mercer.methods.hypothesis_tests._hsic_low_rank import LowRank, factors
+from mercer.methods.hypothesis_tests._hsic_matrices import WholeMatrices
 from mercer.methods.hypothesis_tests._hsic_permutations import permutations
 from mercer.methods.hypothesis_tests._relabelling import RelabelledInBlocks, precise
 from mercer.methods.hypothesis_tests._resampling import Blocks, p_value, shuffled
@@ -224,7 +224,7 @@ def test_draws_are_covariances_within_blocks(method):
         drawn = (
             LowRank(factors(kx, X, 500, given), factors(ky, Y, 500, given))
             if low
-            else Gathered(kx, X, ky, Y, given)
+            else WholeMatrices(kx, X, ky, Y, given)
         )
         found = drawn.statistics(draws)
         a = rng.normal(size=n)

@@ -14,8 +14,8 @@ from mercer import _threads
 from mercer.exceptions import InputError
 from mercer.methods import coco, coco_test, dhsic, dhsic_test, hsic, hsic_test
 from mercer.methods.hypothesis_tests import _hsic_low_rank
-from mercer.methods.hypothesis_tests._hsic_gathered import Gathered
 from mercer.methods.hypothesis_tests._hsic_low_rank import LowRank, factors
+from mercer.methods.hypothesis_tests._hsic_matrices import WholeMatrices
 
 
 def sample(n=40, seed=0, strength=1.0):
@@ -40,7 +40,11 @@ def test_each_draw_is_hsic_of_permuted_rows(method):
     perms = random_permutations(30, 5)
     with mc.options(working_memory=1e-3 if method == "no matrix" else 128.0):
         low = method == "low rank"
-        drawn = LowRank(factors(kx, X, 500), factors(ky, Y, 500)) if low else Gathered(kx, X, ky, Y)
+        drawn = (
+            LowRank(factors(kx, X, 500), factors(ky, Y, 500))
+            if low
+            else WholeMatrices(kx, X, ky, Y)
+        )
         found = drawn.statistics([lambda: perms[:2], lambda: perms[2:]])
     expected = [[hsic(k, X, m, Y[perms[b]]) for b in range(5)] for k in kx for m in ky]
     scale = np.std(expected, axis=1)[:, None]
@@ -52,7 +56,7 @@ def test_tiles_of_more_rows_than_one():
     kx, ky = (mc.Laplace(1.0),), (mc.NegativeDistance(),)
     perm = random_permutations(600, 1)
     assert_allclose(
-        Gathered(kx, X, ky, Y).statistics([lambda: perm])[0, 0],
+        WholeMatrices(kx, X, ky, Y).statistics([lambda: perm])[0, 0],
         hsic(kx[0], X, ky[0], Y[perm[0]]),
         atol=1e-7,
     )
@@ -452,7 +456,7 @@ def test_tasks_end_when_the_call_was_interrupted(name, monkeypatch):
     draws = [lambda: np.tile(np.arange(60, dtype=np.int32), (3, 1))]
     calls = {
         "low rank": lambda: LowRank(factors(ONE, X, 60), factors(ONE, Y, 60)).statistics(draws),
-        "gathered": lambda: Gathered(ONE, X, ONE, Y).statistics(draws),
+        "gathered": lambda: WholeMatrices(ONE, X, ONE, Y).statistics(draws),
         "joint": lambda: dhsic_test(X, Y, kernel=[ONE[0], ONE[0]], n_permutations=5),
     }
     interrupted = threading.Event()

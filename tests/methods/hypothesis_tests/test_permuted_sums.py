@@ -10,7 +10,7 @@ from mercer.engine._compiled import core
 from mercer.exceptions import InputError
 from mercer.methods import coco_test, hsic_test, mmd_test
 from mercer.methods.hypothesis_tests import _hsic_permutations
-from mercer.methods.hypothesis_tests._hsic_gathered import permuted_sums
+from mercer.methods.hypothesis_tests._hsic_matrices import permuted_sums
 from mercer.methods.hypothesis_tests._hsic_permutations import permutations
 from mercer.methods.hypothesis_tests._resampling import Blocks
 from tests.engine.isas import ISAS, compiled, forced

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from math import isqrt
 from typing import Any
@@ -11,16 +10,15 @@ import numpy as np
 
 from mercer._array import Array, Points, frozen, one_of, positive, positive_int
 from mercer._frames import is_chunked
-from mercer._threads import map_threads
 from mercer.engine import as_float64, n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
 from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._coco import leading_pair
 from mercer.methods.hypothesis_tests._hsic import centred_kernel, hsic
-from mercer.methods.hypothesis_tests._hsic_gathered import Gathered
 from mercer.methods.hypothesis_tests._hsic_low_rank import LowRank, factors
-from mercer.methods.hypothesis_tests._hsic_permutations import Effect, permutations
+from mercer.methods.hypothesis_tests._hsic_matrices import WholeMatrices
+from mercer.methods.hypothesis_tests._hsic_permutations import permutations
 from mercer.methods.hypothesis_tests._independence_in_pieces import hsic_test_in_pieces
 from mercer.methods.hypothesis_tests._kernel_grid import are_given, root_mean_squares
 from mercer.methods.hypothesis_tests._null_laws import hsic_tail
@@ -157,14 +155,14 @@ def hsic_test(
     drawn = Drawn.of(statistics, np.outer(*sizes).ravel())
     best = drawn.best
     error = float(permuted.errors[0]) if len(pairs) == 1 and dependence is None else 0.0
-    effect, pair = _effect_and_witness(permuted, best, pairs[best], arrays, weights)
+    effect = permuted.effect(best, weights)
     return TestResult(
         question=_QUESTION,
         statistic=effect.value if weights is None else float(statistics[best, 0]),
         null="permutation" if dependence is None else "wild bootstrap",
         n=(n,),
         seed=seed,
-        witness=pair,
+        witness=_witness(permuted, best, pairs[best], arrays),
         **drawn.fields(pairs, error),
         **effect_interval(effect.ratio, effect.variance, effect.unit, drawn.spread),
     )
@@ -178,7 +176,7 @@ def _by_law(
     x, y = (Points(as_float64(Z), k.domain) for Z, k in zip(arrays, pair, strict=True))
     tail, sd = hsic_tail(kx, x.array, ky, y.array, n * hsic(kx, x, ky, y, estimator="biased"), null)
     permuted = permuted_hsic((kx,), arrays[0], (ky,), arrays[1])
-    effect, witness = _effect_and_witness(permuted, 0, pair, arrays)
+    effect = permuted.effect(0)
     return TestResult(
         question=_QUESTION,
         statistic=effect.value,
@@ -190,7 +188,7 @@ def _by_law(
         n_permutations=0,
         seed=seed,
         **effect_interval(effect.ratio, effect.variance, effect.unit, sd / n),
-        witness=witness,
+        witness=_witness(permuted, 0, pair, arrays),
         null_statistics=frozen(np.empty(0)),
     )
 
@@ -203,12 +201,12 @@ def _wild(kernels: list[tuple[Kernel, ...]], arrays: list[Any], weights: Array) 
         [centred_kernel(k, Points(as_float64(Z), k.domain), equal) for k in chosen]
         for Z, chosen in zip(arrays, kernels, strict=True)
     ]
-    tiles = [partial(_product_tile, kx, ky) for kx in centred[0] for ky in centred[1]]
+
+    def tile(kx: CentredKernel, ky: CentredKernel, rows: slice, columns: slice) -> Array:
+        return kx.tile(rows, columns) * ky.tile(rows, columns)
+
+    tiles = [partial(tile, kx, ky) for kx in centred[0] for ky in centred[1]]
     return mean_of_features(tiles, weights).statistics
-
-
-def _product_tile(kx: CentredKernel, ky: CentredKernel, rows: slice, columns: slice) -> Array:
-    return kx.tile(rows, columns) * ky.tile(rows, columns)
 
 
 def permuted_hsic(
@@ -217,7 +215,7 @@ def permuted_hsic(
     kernels_y: tuple[Kernel, ...],
     Y: Any,
     blocks: Blocks | None = None,
-) -> LowRank | Gathered:
+) -> LowRank | WholeMatrices:
     """By low rank if that takes fewer operations per permutation, else with whole matrices."""
     per_pair = len(kernels_y) * (_LAID_OUT + _MULTIPLIED * len(kernels_x))
     most = isqrt(n_rows(X) * per_pair // 2)  # n columns^2 is what n^2 / 2 pairs take
@@ -225,27 +223,11 @@ def permuted_hsic(
     G = factors(kernels_y, Y, most, blocks) if F is not None else None
     if F is not None and G is not None:
         return LowRank(F, G)
-    return Gathered(kernels_x, X, kernels_y, Y, blocks)
-
-
-def _effect_and_witness(
-    permuted: LowRank | Gathered,
-    best: int,
-    pair: tuple[Kernel, Kernel],
-    arrays: list[Any],
-    weights: Array | None = None,
-) -> tuple[Effect, tuple[Element, Element] | None]:
-    """Both for one pair of kernels, at the same time."""
-    jobs: list[Callable[[], Any]] = [
-        partial(permuted.effect, best, weights),
-        partial(_witness, permuted, best, pair, arrays),
-    ]
-    effect, witness = map_threads(lambda job: job(), jobs)
-    return effect, witness
+    return WholeMatrices(kernels_x, X, kernels_y, Y, blocks)
 
 
 def _witness(
-    permuted: LowRank | Gathered, best: int, pair: tuple[Kernel, Kernel], arrays: list[Any]
+    permuted: LowRank | WholeMatrices, best: int, pair: tuple[Kernel, Kernel], arrays: list[Any]
 ) -> tuple[Element, Element] | None:
     """The functions with the largest covariance; None for kernels that are not definite."""
     if any(k.flags.definiteness is Definiteness.INDEFINITE for k in pair):

@@ -122,7 +122,7 @@ class UCentred:
         return self.rows.centred(np.concatenate(parts, dtype=np.float64))
 
 
-class Gathered:
+class WholeMatrices:
     """Statistics from whole matrices: exact up to rounding, for any rank.
 
     The matrices are kept if those of each variable fit into `working_memory`, else computed again
