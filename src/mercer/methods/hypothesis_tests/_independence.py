@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from math import isqrt
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from mercer._array import Array, Points, frozen, one_of, positive, positive_int
 from mercer._frames import is_chunked
+from mercer._threads import map_threads
 from mercer.engine import as_float64, n_rows
 from mercer.exceptions import InputError
 from mercer.kernels import Definiteness, Kernel
@@ -18,7 +20,7 @@ from mercer.methods.hypothesis_tests._coco import leading_pair
 from mercer.methods.hypothesis_tests._hsic import centred_kernel, hsic
 from mercer.methods.hypothesis_tests._hsic_low_rank import LowRank, factors
 from mercer.methods.hypothesis_tests._hsic_matrices import WholeMatrices
-from mercer.methods.hypothesis_tests._hsic_permutations import permutations
+from mercer.methods.hypothesis_tests._hsic_permutations import Effect, permutations
 from mercer.methods.hypothesis_tests._independence_in_pieces import hsic_test_in_pieces
 from mercer.methods.hypothesis_tests._kernel_grid import are_given, root_mean_squares
 from mercer.methods.hypothesis_tests._null_laws import hsic_tail
@@ -155,14 +157,14 @@ def hsic_test(
     drawn = Drawn.of(statistics, np.outer(*sizes).ravel())
     best = drawn.best
     error = float(permuted.errors[0]) if len(pairs) == 1 and dependence is None else 0.0
-    effect = permuted.effect(best, weights)
+    effect, pair = _effect_and_witness(permuted, best, pairs[best], arrays, weights)
     return TestResult(
         question=_QUESTION,
         statistic=effect.value if weights is None else float(statistics[best, 0]),
         null="permutation" if dependence is None else "wild bootstrap",
         n=(n,),
         seed=seed,
-        witness=_witness(permuted, best, pairs[best], arrays),
+        witness=pair,
         **drawn.fields(pairs, error),
         **effect_interval(effect.ratio, effect.variance, effect.unit, drawn.spread),
     )
@@ -176,7 +178,7 @@ def _by_law(
     x, y = (Points(as_float64(Z), k.domain) for Z, k in zip(arrays, pair, strict=True))
     tail, sd = hsic_tail(kx, x.array, ky, y.array, n * hsic(kx, x, ky, y, estimator="biased"), null)
     permuted = permuted_hsic((kx,), arrays[0], (ky,), arrays[1])
-    effect = permuted.effect(0)
+    effect, witness = _effect_and_witness(permuted, 0, pair, arrays)
     return TestResult(
         question=_QUESTION,
         statistic=effect.value,
@@ -188,7 +190,7 @@ def _by_law(
         n_permutations=0,
         seed=seed,
         **effect_interval(effect.ratio, effect.variance, effect.unit, sd / n),
-        witness=_witness(permuted, 0, pair, arrays),
+        witness=witness,
         null_statistics=frozen(np.empty(0)),
     )
 
@@ -224,6 +226,22 @@ def permuted_hsic(
     if F is not None and G is not None:
         return LowRank(F, G)
     return WholeMatrices(kernels_x, X, kernels_y, Y, blocks)
+
+
+def _effect_and_witness(
+    permuted: LowRank | WholeMatrices,
+    best: int,
+    pair: tuple[Kernel, Kernel],
+    arrays: list[Any],
+    weights: Array | None = None,
+) -> tuple[Effect, tuple[Element, Element] | None]:
+    """Both for one pair of kernels, on the pool, where BLAS does not stall on a busy machine."""
+    jobs: list[Callable[[], Any]] = [
+        partial(permuted.effect, best, weights),
+        partial(_witness, permuted, best, pair, arrays),
+    ]
+    effect, witness = map_threads(lambda job: job(), jobs)
+    return effect, witness
 
 
 def _witness(
