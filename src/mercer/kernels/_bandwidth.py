@@ -22,7 +22,7 @@ from mercer._random import as_generator
 from mercer.engine import Distance, Program, Var, pieces
 from mercer.exceptions import InputError
 
-_SQUARED_DISTANCE = Program((Distance(),), Var(0, nonnegative=True))
+SQUARED_DISTANCE = Program((Distance(),), Var(0, nonnegative=True))
 _BINS = 4096
 _COLLECT = 1 << 20  # pairs that are few enough to be sorted
 _SLACK = 1e-12  # relative rounding of a sum of weights
@@ -145,7 +145,7 @@ def _select(X: Any, w: Array, u: Array, p: Array, rest: float) -> float:
 def _pairs(X: Any, w: Array, low: float, high: float) -> Iterator[tuple[Array, Array]]:
     """Squared distances in [low, high] and weights of pairs of distinct points, in blocks."""
     for rows in pieces(X.shape[0], 512):
-        u = np.triu(engine.gram(_SQUARED_DISTANCE, X[rows], X[rows.start :]), k=1)
+        u = np.triu(engine.gram(SQUARED_DISTANCE, X[rows], X[rows.start :]), k=1)
         used = (u > 0) & (u >= low) & (u <= high)
         yield u[used], np.multiply.outer(w[rows], w[rows.start :])[used]
 

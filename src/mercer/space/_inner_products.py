@@ -100,7 +100,7 @@ def tensor_norms(program: Program, points: Any, coef: Coef) -> Any:
     squared: Any = 0.0
     for i, one in enumerate(parts):
         for j, other in enumerate(parts[: i + 1]):
-            product = _paired_tensors(program, one, other)
+            product = _paired(program, one, other)
             squared = squared + (product if i == j else 2.0 * product)
     length = xp.sqrt(xp.abs(detached(engine.diagonal(program, points))))
     size = _absolute(coef).weigh(length[:, None])[0, :]
@@ -108,23 +108,6 @@ def tensor_norms(program: Program, points: Any, coef: Coef) -> Any:
     root = xp.where(squared > 0, xp.sqrt(xp.where(squared > 0, squared, zero + 1.0)), zero)
     root = xp.where(squared < -_ROUNDING * detached(size) ** 2, xp.full_like(root, np.nan), root)
     return xp.astype(root, dtype, copy=False)
-
-
-def _paired_tensors(program: Program, one: Expansion, other: Expansion) -> Any:
-    """The inner product of element j of one batch of tensors with element j of another."""
-    (X, A), (Y, B) = one, other
-    xp = namespace(X)
-    if isinstance(A, SingleFeatures):
-        return (
-            A.value * engine.fields(program, Y, xp.take(X, A.index, axis=0), B, paired=True).value
-        )
-    if isinstance(B, SingleFeatures):
-        return _paired_tensors(program, other, one)
-    if isinstance(A, engine.LowRank) and isinstance(B, engine.LowRank):
-        table: Any = inner_table(program, (X, Dense(A.left)), (Y, Dense(B.left)))
-        return xp.sum(A.right * (table @ B.right), axis=0)
-    values: Any = engine.fields(program, Y, X, B).value
-    return xp.sum(A.tile(slice(0, n_rows(X)), slice(None)) * values, axis=0)
 
 
 def scaled(coef: Coef, factor: Array) -> Coef:
@@ -149,17 +132,21 @@ def _absolute(coef: Coef) -> Coef:
     return Dense(abs(coef.array))
 
 
-def _paired(program: Program, one: Expansion, other: Expansion) -> Array:
+def _paired(program: Program, one: Expansion, other: Expansion) -> Any:
     """diag(A' K(X, Y) B): the inner product of element j of one batch with element j of another."""
     (X, A), (Y, B) = one, other
+    xp = namespace(X)
     if isinstance(A, SingleFeatures):
-        values = engine.fields(program, Y, X[A.index], B, paired=True).value
-        return np.asarray(A.value * values, dtype=np.float64)
+        Q: Any = xp.take(X, A.index, axis=0) if is_tensor(X) else X[A.index]
+        return A.value * engine.fields(program, Y, Q, B, paired=True).value
     if isinstance(B, SingleFeatures):
         return _paired(program, other, one)
     if isinstance(A, engine.LowRank) and isinstance(B, engine.LowRank):
-        table = inner_table(program, (X, Dense(A.left)), (Y, Dense(B.left)))
-        return np.asarray(np.einsum("rb,rb->b", A.right, table @ B.right))
+        table: Any = inner_table(program, (X, Dense(A.left)), (Y, Dense(B.left)))
+        return xp.sum(A.right * (table @ B.right), axis=0)
+    if is_tensor(X):
+        values: Any = engine.fields(program, Y, X, B).value
+        return xp.sum(A.tile(slice(0, n_rows(X)), slice(None)) * values, axis=0)
     total = np.zeros(A.shape[1])
     for rows in pieces(n_rows(X), _rows_for(A.shape[1])):
         values = engine.fields(program, Y, X[rows], B).value

@@ -106,6 +106,7 @@ def test_far_from_the_origin_and_tiny_scales():
         ({"estimator": "block", "weights": np.ones(9)}, "no weights"),
         ({"estimator": "incomplete", "centred": False}, "centred"),
         ({"estimator": "incomplete", "n_tuples": 0}, "n_tuples"),
+        ({"estimator": "block", "block_size": 0}, "block_size"),
         ({"weights": [1.0, 1.0, 1.0] + [0.0] * 6}, "four"),
         ({"weights": -np.ones(9)}, "weights"),
         ({"centred": "yes"}, "centred"),

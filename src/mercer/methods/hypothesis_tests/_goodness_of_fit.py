@@ -14,9 +14,8 @@ from mercer.kernels import Gaussian, Kernel, RationalQuadratic, Vectors
 from mercer.kernels._domain import points_of
 from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._kernel_grid import (
-    N_BANDWIDTHS,
     as_kernels,
-    distance_quantiles,
+    bandwidth_grid,
     root_mean_squares,
 )
 from mercer.methods.hypothesis_tests._ksd import SteinKernel, SteinTiles, check_stein, stein_points
@@ -158,8 +157,7 @@ def _kernels(kernel: Any, X: Any, rng: np.random.Generator) -> tuple[Kernel, ...
     if kernel is not None:
         rows = _points(X) if isinstance(kernel, str) else None
         return as_kernels(kernel, rows, rng)
-    low, high = distance_quantiles(_points(X), (0.05, 0.95), rng)
-    scales = np.geomspace(0.5 * low, 2.0 * high, N_BANDWIDTHS).tolist()
+    scales = bandwidth_grid(_points(X), rng)
     return (*(RationalQuadratic(0.5, s) for s in scales), *(Gaussian(s) for s in scales))
 
 

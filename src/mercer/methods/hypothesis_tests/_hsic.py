@@ -17,7 +17,7 @@ from mercer.exceptions import InputError
 from mercer.kernels import Kernel
 from mercer.linalg._inputs import refuses_overflow
 from mercer.methods.hypothesis_tests._forms_in_pieces import hsic_in_pieces
-from mercer.methods.hypothesis_tests._mmd import number_of, paired_values
+from mercer.methods.hypothesis_tests._mmd import mean_over_blocks, number_of, paired_values
 from mercer.methods.hypothesis_tests._relabelling import CentredKernel
 from mercer.methods.hypothesis_tests._tensor_statistics import offsets, tensor_pair_sums
 from mercer.space import mean_embedding
@@ -106,7 +106,8 @@ def hsic(
                 "weights; use all rows in memory for others"
             )
         unbiased = estimator == "unbiased"
-        at_least_four(len(x)) if unbiased else None
+        if unbiased:
+            at_least_four(len(x))
         return hsic_in_pieces(kernel_x, x.array, kernel_y, y.array, unbiased=unbiased)[0]
     n = paired_rows(len(x), len(y))
     if estimator in ("incomplete", "block"):
@@ -115,11 +116,9 @@ def hsic(
         at_least_four(n)
         if estimator == "incomplete":
             return _incomplete(kernel_x, x, kernel_y, y, n_tuples, as_generator(random_state))
-        size = positive_int(block_size, "block_size") if block_size else int(np.sqrt(n))
-        size = min(max(size, _FEWEST), n)
-        parts = [rows for rows in pieces(n, size) if rows.stop - rows.start == size]
-        values = [hsic(kernel_x, x[rows], kernel_y, y[rows]) for rows in parts]
-        return sum(values[1:], start=values[0]) / len(values)
+        return mean_over_blocks(
+            lambda rows: hsic(kernel_x, x[rows], kernel_y, y[rows]), n, block_size, _FEWEST
+        )
     w = as_weights(weights, n, like=x.array)
     if is_tensor(w):
         return _of_tensors((kernel_x, kernel_y), (x, y), w, estimator == "biased", centred)
@@ -249,14 +248,13 @@ def _incomplete(
     n, total = len(x), number_of(0.0)
     count = n if n_tuples is None else positive_int(n_tuples, "n_tuples")
     for at in pieces(count, 4096):
-        i, j, q, r = _different_rows(n, at.stop - at.start, rng)
+        rows = _different_rows(n, at.stop - at.start, rng)
 
         def contrast(kernel: Kernel, z: Any, rows: tuple[Array, ...]) -> Array:
             a, b, c, d = (z[index] for index in rows)
             out = paired_values(kernel, a, b) + paired_values(kernel, c, d)
             return out - paired_values(kernel, a, c) - paired_values(kernel, b, d)
 
-        rows = (i, j, q, r)
         total = total + 0.25 * number_of(contrast(kx, x, rows) @ contrast(ky, y, rows))
     value = total / count
     return namespace(value).astype(value, dtype, copy=False) if is_tensor(value) else value

@@ -133,7 +133,7 @@ def factors(
     tol, rows = max(_TOL / n_rows(X), _ROUNDING), blocks or Blocks.one(n_rows(X))
     for kernel in kernels:
         left = most - sum(f.columns.shape[1] for f in out)
-        if not _promises(kernel, X, left, tol):
+        if not _is_worth_trying(kernel, X, left, tol):
             return None
         points = Points(as_float64(X), kernel.domain)
         low = pivoted_cholesky(kernel, points, max_rank=left, tol=0.5 * tol)
@@ -143,7 +143,7 @@ def factors(
     return Factors(out, rows)
 
 
-def _promises(kernel: Kernel, X: Any, most: int, tol: float) -> bool:
+def _is_worth_trying(kernel: Kernel, X: Any, most: int, tol: float) -> bool:
     """Whether a factor with at most `most` columns is worth trying.
 
     It is not if the error of some rows falls so slowly that, at that rate, it stays above `tol`.

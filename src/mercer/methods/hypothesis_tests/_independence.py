@@ -203,12 +203,12 @@ def _wild(kernels: list[tuple[Kernel, ...]], arrays: list[Any], weights: Array) 
         [centred_kernel(k, Points(as_float64(Z), k.domain), equal) for k in chosen]
         for Z, chosen in zip(arrays, kernels, strict=True)
     ]
-    tiles = [partial(_product_tile, kx, ky) for kx in centred[0] for ky in centred[1]]
+
+    def tile(kx: CentredKernel, ky: CentredKernel, rows: slice, columns: slice) -> Array:
+        return kx.tile(rows, columns) * ky.tile(rows, columns)
+
+    tiles = [partial(tile, kx, ky) for kx in centred[0] for ky in centred[1]]
     return mean_of_features(tiles, weights).statistics
-
-
-def _product_tile(kx: CentredKernel, ky: CentredKernel, rows: slice, columns: slice) -> Array:
-    return kx.tile(rows, columns) * ky.tile(rows, columns)
 
 
 def permuted_hsic(
@@ -235,7 +235,7 @@ def _effect_and_witness(
     arrays: list[Any],
     weights: Array | None = None,
 ) -> tuple[Effect, tuple[Element, Element] | None]:
-    """Both for one pair of kernels, at the same time."""
+    """Both for one pair of kernels, on the pool, where BLAS does not stall on a busy machine."""
     jobs: list[Callable[[], Any]] = [
         partial(permuted.effect, best, weights),
         partial(_witness, permuted, best, pair, arrays),

@@ -12,15 +12,15 @@ from mercer._array import Array, instance, one_of
 from mercer._chunks import Chunks
 from mercer._frames import as_frame, is_number
 from mercer._threads import map_threads
-from mercer.engine import Distance, Program, Var, as_float64, n_rows, pieces
+from mercer.engine import as_float64, n_rows, pieces
 from mercer.exceptions import InputError
 from mercer.kernels import Gaussian, Kernel, Laplace
+from mercer.kernels._bandwidth import SQUARED_DISTANCE
 from mercer.kernels.structured._table import column_names, columns_of
 
-_SQUARED_DISTANCE = Program((Distance(),), Var(0, nonnegative=True))
 _ROWS = 1000  # whose distances set the bandwidths
 _TILE = 256  # rows of them at once
-N_BANDWIDTHS = 10
+_N_BANDWIDTHS = 10
 
 
 def as_kernels(kernel: Any, X: Any, rng: np.random.Generator) -> tuple[Kernel, ...]:
@@ -80,9 +80,15 @@ def kernel_grid(X: Any, rng: np.random.Generator) -> tuple[Kernel, ...]:
     on at most 1,000 rows. The rows are drawn at random, so the grid does not depend on the order of
     the rows, and permutation tests with it stay exact.
     """
-    low, high = distance_quantiles(X, (0.05, 0.95), rng)
-    scales = np.geomspace(0.5 * low, 2.0 * high, N_BANDWIDTHS).tolist()
+    scales = bandwidth_grid(X, rng)
     return (*(Gaussian(s) for s in scales), *(Laplace(s) for s in scales))
+
+
+def bandwidth_grid(X: Any, rng: np.random.Generator) -> list[float]:
+    """The bandwidths of `kernel_grid`."""
+    low, high = distance_quantiles(X, (0.05, 0.95), rng)
+    bandwidths: list[float] = np.geomspace(0.5 * low, 2.0 * high, _N_BANDWIDTHS).tolist()
+    return bandwidths
 
 
 def distance_quantiles(X: Any, levels: tuple[float, ...], rng: np.random.Generator) -> Array:
@@ -90,7 +96,7 @@ def distance_quantiles(X: Any, levels: tuple[float, ...], rng: np.random.Generat
     rows = _some(X, rng)
 
     def squares(at: slice) -> Array:
-        u = engine.gram(_SQUARED_DISTANCE, rows[at], rows[at.start :])
+        u = engine.gram(SQUARED_DISTANCE, rows[at], rows[at.start :])
         return np.asarray(u[np.triu(u > 0, 1)])
 
     u = np.concatenate(map_threads(squares, list(pieces(n_rows(rows), _TILE))))
@@ -102,7 +108,5 @@ def distance_quantiles(X: Any, levels: tuple[float, ...], rng: np.random.Generat
 def _some(X: Any, rng: np.random.Generator) -> Any:
     """At most 1,000 rows, drawn at random."""
     n = n_rows(X)
-    if isinstance(X, Chunks):
-        index = np.arange(n) if n <= _ROWS else np.sort(rng.choice(n, _ROWS, replace=False))
-        return as_float64(X.rows(index))
-    return as_float64(X if n <= _ROWS else X[np.sort(rng.choice(n, _ROWS, replace=False))])
+    index = np.arange(n) if n <= _ROWS else np.sort(rng.choice(n, _ROWS, replace=False))
+    return as_float64(X.rows(index) if isinstance(X, Chunks) else X[index])

@@ -20,7 +20,7 @@ from mercer import engine
 from mercer._array import Array, as_weights, instance, one_of
 from mercer._frames import is_chunked
 from mercer._tensors import as_double, constant, host, is_tensor, namespace
-from mercer.engine import Distance, Dot, Gap, Norm, Program, Var, as_float64, n_rows
+from mercer.engine import Distance, Dot, Gap, Norm, as_float64, n_rows
 from mercer.engine.pairs._tensor_tiles import middle
 from mercer.engine.pairs._tiles import Pairs, rowwise_variables, tile_jet, without_cusps
 from mercer.engine.programs._jets import is_zero
@@ -29,6 +29,7 @@ from mercer.engine.programs._program import Variable
 from mercer.engine.sums._tensor_sums import pairs_of as tensor_pairs
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel
+from mercer.kernels._bandwidth import SQUARED_DISTANCE
 from mercer.kernels._flags import Definiteness, Flags
 from mercer.kernels._precomputed import OfBlocks
 from mercer.linalg._inputs import refuses_overflow
@@ -38,7 +39,6 @@ from mercer.methods.hypothesis_tests._score import score_at
 from mercer.methods.hypothesis_tests._tensor_statistics import quadratic_form, tensor_scores
 from mercer.space import Element
 
-_SQUARED_DISTANCE = Program((Distance(),), Var(0, nonnegative=True))
 _ESTIMATORS = ("unbiased", "biased")
 
 
@@ -282,7 +282,8 @@ class SteinTiles:
             inputs = self.pairs.tile(points, [z[rows, :] for z in self.pairs.queries])
         else:
             inputs = self.pairs.tile(rows, columns)
-        return self._values(_At(rows, columns), inputs, (_length(rows), _length(columns)))
+        shape = rows.stop - rows.start, columns.stop - columns.start
+        return self._values(_At(rows, columns), inputs, shape)
 
     def diagonal(self) -> Array:
         """h(x_i, x_i)."""
@@ -323,7 +324,7 @@ class SteinTiles:
             if not kind.maps or at.paired:  # the same distance; zero on the diagonal
                 return -4.0 * inputs[v]
             assert f.P is not None
-            return -engine.gram(_SQUARED_DISTANCE, f.P[at.x, :], f.P[at.y, :])
+            return -engine.gram(SQUARED_DISTANCE, f.P[at.x, :], f.P[at.y, :])
         return at.xy(f.P, g.R) + at.xx(f.P, g.T) + at.yy(f.Q, g.R) + at.xy(g.T, f.Q)
 
 
@@ -353,10 +354,4 @@ def _trace(maps: Any, d: int) -> float:
 
 
 def _rowwise(a: Array, b: Array) -> Array:
-    if is_tensor(a):
-        return namespace(a).sum(a * b, axis=1)  # type: ignore[no-any-return]
-    return np.asarray(np.einsum("ij,ij->i", a, b))
-
-
-def _length(rows: slice) -> int:
-    return int(rows.stop - rows.start)
+    return namespace(a).sum(a * b, axis=1)  # type: ignore[no-any-return]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -108,11 +109,7 @@ def mmd(
     if n < 2:
         raise InputError(f"the {estimator} estimator needs two rows of X and of Y")
     if estimator == "block":
-        size = positive_int(block_size, "block_size") if block_size else int(np.sqrt(n)) or 2
-        size = min(max(size, 2), n)
-        parts = [rows for rows in pieces(n, size) if rows.stop - rows.start == size]
-        values = [mmd(kernel, x[rows], y[rows]) for rows in parts]
-        return sum(values[1:], start=values[0]) / len(values)
+        return mean_over_blocks(lambda rows: mmd(kernel, x[rows], y[rows]), n, block_size, 2)
     return _incomplete(kernel, x, y, n, n_pairs, as_generator(random_state))
 
 
@@ -199,6 +196,16 @@ def _in_pieces(kernel: Kernel, x: Any, y: Any, weights: Any, estimator: str) -> 
         for z, u in ((x, v), (y, w))
     ]
     return within[0] + within[1] - 2.0 * float(means[0].inner(means[1]))
+
+
+def mean_over_blocks(
+    statistic: Callable[[slice], Any], n: int, block_size: int | None, fewest: int
+) -> Any:
+    """The mean over blocks of rows, of at least `fewest`; left-over rows are not used."""
+    size = int(np.sqrt(n)) if block_size is None else positive_int(block_size, "block_size")
+    size = min(max(size, fewest), n)
+    values = [statistic(slice(i, i + size)) for i in range(0, n - size + 1, size)]
+    return sum(values[1:], start=values[0]) / len(values)
 
 
 def number_of(value: Any) -> Any:

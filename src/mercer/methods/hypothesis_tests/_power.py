@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
@@ -138,10 +139,7 @@ def mmd_sample_size(
                 f"the pilot shows no difference (unbiased MMD^2 {pilot.value:.3g}), so no sample "
                 "size can be planned from it; use more rows, or an assumed difference"
             )
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if pilot.power(middle) < goal else (low, middle)
-    return high
+    return bisect_left(range(high + 1), goal, lo=low + 1, key=pilot.power)
 
 
 def most_powerful(kernels: Sequence[Kernel], X: Any, Y: Any) -> int:

@@ -18,7 +18,6 @@ from mercer.methods.modes._density_sum import DensitySum
 from mercer.space import mean_embedding
 from mercer.space._points import checked_points, unique
 
-_SELF_WEIGHTS = ("limit", "exclude", "eps")
 _JOINED = 1e-3  # of the kernel's length: points closer than this are one
 _SLOW = 1e-2  # of the kernel's length: the largest step of groups that have contracted
 
@@ -108,7 +107,7 @@ def blurring_mean_shift(
     >>> found.points.round(4).ravel(), found.labels
     (array([0.5 , 0.5 , 6.25, 6.25]), array([0, 0, 1, 1]))
     """
-    one_of(own, _SELF_WEIGHTS, "own")
+    one_of(own, ("limit", "exclude", "eps"), "own")
     check_callback(callback)
     positive(tol, "tol")
     positive_int(max_iter, "max_iter")

@@ -35,6 +35,7 @@ from mercer.preimages._driver import State, smallest_subgradients
 from mercer.preimages._problem import kernel_length
 from mercer.rigor import cusp_slope
 from mercer.space import Element
+from mercer.space._chunked import add_fields
 from mercer.space._points import unique
 
 _MANY_COLUMNS = 20  # above, Hessians and their eigenvalues take longer than the ascents
@@ -87,7 +88,7 @@ class DensitySum:
 
     def forth(self, X: Array) -> Array:
         """Where data points lie in z."""
-        return np.ascontiguousarray(apply_all(self.maps, X), dtype=np.float64)
+        return _mapped(X, self.maps)
 
     def back(self, Z: Array) -> Array:
         """The data points of z."""
@@ -235,19 +236,19 @@ class _SumInPieces:
 
     def fields(self, Z: Array, **how: Any) -> Fields:
         given = (self.program, self.length, self.tolerance, np.asarray(Z), how)
-        found: Fields = self.rows.total(_fields_of_piece, *given, add=_both, task="mean shift")
+        found: Fields = self.rows.total(_fields_of_piece, *given, add=add_fields, task="mean shift")
         return found
 
 
 def _fields_of_piece(
-    piece: tuple[Array, Array],
+    points: Array,
+    a: Array,
     program: Program,
     length: float,
     tolerance: float,
     Z: Array,
     how: dict[str, Any],
 ) -> Fields:
-    points, a = piece
     settings: Any = {"n_queries": len(Z), "tolerance": tolerance, "slopes": True}
     return total(
         [
@@ -257,16 +258,8 @@ def _fields_of_piece(
     )
 
 
-def _both(one: Fields, other: Fields) -> Fields:
-    return total([one, other])
-
-
 def _mapped(X: Array, maps: Maps) -> Array:
     return np.ascontiguousarray(apply_all(maps, X), dtype=np.float64)
-
-
-def _with_scale(Z: Array, a: Array, scale: float) -> tuple[Array, Array]:
-    return Z, a * scale
 
 
 def heights(state: State) -> Array:
@@ -344,11 +337,10 @@ def _group(element: Element, maps: Maps, scale: float) -> Group:
                 "memory for the nearest; use a smooth kernel for rows in pieces"
             )
         points, d = element.points, element.points.tail
-        z = points.mapped(_mapped, maps, tail=d, dtype=np.float64).zip(element.coef.chunks)
-        scaled = z.mapped(_with_scale, scale, tail=d, dtype=np.float64)
-        return Group(kernel, program, scaled, np.array([mass * scale]))
+        z = points.mapped(_mapped, maps, tail=d, dtype=np.float64)
+        rows = z.zip(element.coef.scale(scale).chunks)
+        return Group(kernel, program, rows, np.array([mass * scale]))
     coef = weights_of(element)
     used = coef > 0
     X = np.asarray(element.points, dtype=np.float64)[used]
-    Z = np.ascontiguousarray(apply_all(maps, X), dtype=np.float64)
-    return Group(kernel, program, Z, coef[used] * scale)
+    return Group(kernel, program, _mapped(X, maps), coef[used] * scale)

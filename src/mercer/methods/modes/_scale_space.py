@@ -189,7 +189,7 @@ def scale_space(
     kernel = Gaussian() if kernel is None else kernel
     count = positive_int(n_bandwidths, "n_bandwidths")
     check_callback(callback)
-    counter = _Counter(kernel, X, weights, positive_int(max_starts, "max_starts"))
+    counter = _ModeCounter(kernel, X, weights, positive_int(max_starts, "max_starts"))
     if bandwidths is None:
         if count < 2:
             raise InputError(f"n_bandwidths must be >= 2, got {count}; give bandwidths instead")
@@ -215,7 +215,7 @@ def _thinned(rows: Array, most: int) -> Array:
     return rows[:: -(-len(rows) // most)]
 
 
-class _Counter:
+class _ModeCounter:
     """Modes of one sample at any bandwidth."""
 
     def __init__(self, kernel: Kernel, X: Any, weights: Any, max_starts: int) -> None:

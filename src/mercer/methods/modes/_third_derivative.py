@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,11 +78,8 @@ class HessianVariation:
         if not steepest > 0.0:
             return None
         radii = self.length * np.geomspace(1.0, 1e-4, 60)
-        low, high = 0, len(radii)  # the condition gets stricter with the radius: bisect
-        while low < high:
-            middle = (low + high) // 2
-            fine = self(radii[middle]) <= 0.5 * steepest / radii[middle]
-            low, high = (low, middle) if fine else (middle + 1, high)
-        if low == len(radii) or slope > 0.25 * steepest * radii[low]:
+        # the condition is stricter for larger radii, which come first
+        i = bisect_left(radii, True, key=lambda r: self(r) <= 0.5 * steepest / r)
+        if i == len(radii) or slope > 0.25 * steepest * radii[i]:
             return None
-        return float(radii[low])
+        return float(radii[i])
