@@ -217,6 +217,8 @@ def test_kernel_ridge(cut, options):
     found = model.predict(cut(Y))
     assert isinstance(found, da.Array)
     np.testing.assert_allclose(found.compute(), known.predict(Y), rtol=1e-6, atol=1e-8)
+    score = model.score(cut(X), cut(y), sample_weight=cut(w))
+    assert score == pytest.approx(known.score(X, y, sample_weight=w), rel=1e-6)
     assert model.certificate_.relative_gap < 1e-6
 
 

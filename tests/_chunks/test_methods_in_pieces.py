@@ -41,12 +41,22 @@ def test_kernel_ridge(options, weights, targets):
     np.testing.assert_allclose(model.predict(new), known.predict(new), rtol=1e-6)
     np.testing.assert_allclose(model.predict(cut(new, 20)), known.predict(new), rtol=1e-6)
     np.testing.assert_allclose(model.intercept_, known.intercept_, rtol=1e-6)
+    score = model.score(cut(X), cut(targets), sample_weight=parts)
+    assert score == pytest.approx(known.score(X, targets, sample_weight=weights), rel=1e-6)
     a, b = model.certificate_, known.certificate_
     assert a.primal == pytest.approx(b.primal, rel=1e-6)
     assert a.relative_gap < 1e-6
     assert a.feasibility < 1e-6
     with pytest.raises(InputError, match="no leave-one-out"):
         model.loo_residuals()
+
+
+@pytest.mark.parametrize("level", [0.0, 3.0])
+def test_the_score_of_constant_targets(level):
+    model = mc.KernelRidge(_G, n_landmarks=10, penalty=0.1, random_state=0).fit(X, y)
+    for predicted in (model, mc.KernelRidge(_G, penalty=0.1).fit(X, np.full(len(X), level))):
+        constant = np.full(len(X), level)
+        assert predicted.score(cut(X), cut(constant)) == predicted.score(X, constant)
 
 
 @pytest.mark.parametrize("options", [_L, {"penalty": 1.0, "solver": "cg"}], ids=["low", "cg"])

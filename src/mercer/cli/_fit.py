@@ -127,8 +127,7 @@ def fit(
     with waiting, checkpoint(state) as ctrl_c:
         model.fit(data.values, y)
     with Progress(quiet).waiting("scoring"):
-        known = y.collected() if data.in_pieces else y
-        right = model.score(data.values, known)
+        right = model.score(data.values, y)
     with result.file() as path:
         save({"columns": list(data.names), "target": target, "model": model}, path)
     if written is not None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer import engine
@@ -26,6 +25,7 @@ from mercer.engine import Dense, as_float64, n_rows
 from mercer.estimators import _summaries as summaries
 from mercer.estimators._base import SubspaceEstimator
 from mercer.estimators._kernel_parameter import is_auto
+from mercer.estimators._regressor import Regressor
 from mercer.estimators._ridge_choice import (
     choose,
     fit_in_pieces,
@@ -53,7 +53,7 @@ _LOADED = 1e-12  # tolerance of the sums of a model from a file: as fine as tran
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class KernelRidge(RegressorMixin, SubspaceEstimator):  # type: ignore[misc]
+class KernelRidge(Regressor, SubspaceEstimator):
     """Kernel ridge regression; kernel and penalty are chosen by leave-one-out errors by default.
 
     Minimises
