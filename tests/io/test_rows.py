@@ -289,3 +289,15 @@ def test_memory_is_bounded(tmp_path):
     )  # fmt: skip
     assert found.returncode == 0, found.stderr
     assert float(found.stdout) < 250
+
+
+def test_decimal_columns(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from decimal import Decimal
+
+    import pyarrow.parquet as pq
+
+    column = pa.array([Decimal("0.10"), Decimal("-12.34")], pa.decimal128(6, 2))
+    pq.write_table(pa.table({"price": column}), tmp_path / "a.parquet")
+    rows = mc.io.open_rows(tmp_path / "a.parquet")
+    assert rows.rows([0, 1]).tolist() == [[0.1], [-12.34]]

@@ -20,6 +20,7 @@ from mercer.io._npy import NpyFile
 
 _SHARE = 0.25  # of `working_memory` that a piece may take: functions make copies of it
 _PARQUET = (".parquet", ".pq")
+_NUMBERS = ("integer", "floating", "boolean", "decimal")
 
 
 def open_rows(path: str | os.PathLike[str], columns: Sequence[Any] | None = None) -> Chunks:
@@ -173,7 +174,7 @@ def _open_parquet(path: Path, columns: Sequence[Any] | None) -> LocalChunks:
         if schema.names.count(name) != 1:
             raise InputError(f"{path} has no single column {name!r}; it has {schema.names}")
         kind = schema.field(name).type
-        if not any(getattr(pa.types, f"is_{k}")(kind) for k in ("integer", "floating", "boolean")):
+        if not any(getattr(pa.types, f"is_{k}")(kind) for k in _NUMBERS):
             raise InputError(
                 f"column {name!r} of {path} is of type {kind}, not of numbers; give the columns "
                 "to read"
