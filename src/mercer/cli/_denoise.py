@@ -67,14 +67,14 @@ def denoise(run: Run, noise: float | None, components: float | None) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MercerWarning)  # the note below says it for this command
         model = run.fit(_model(run, train, components, noise, len(train.values)), train.values)
-    scaler, changed = model.pca_.scaler_, 0.0
+    scale, changed = _scale(model), 0.0
 
     def write(rows: Data, output: Output) -> None:
         nonlocal changed
         values = rows.values
         if model.trust_ > 0.0:
             values = run.map_rows(model.transform, values, "denoising")
-        change = (values - rows.values) / (1.0 if scaler is None else scaler.scale_)
+        change = (values - rows.values) / (1.0 if scale is None else scale)
         changed += float(np.sum(np.square(change, dtype=float)))
         rows.write(values, output)
 
@@ -116,10 +116,15 @@ def _noise_fact(model: Any, noise: float | None, unit: str) -> str:
     return f"{model.noise_:.3g} +- {model.noise_error_:.1g}{unit} (estimated)"
 
 
+def _scale(model: Any) -> Any:
+    """What columns are divided by; None if they are not, as for images."""
+    return getattr(model.pca_.scaler_, "scale_", None)
+
+
 def _facts(model: Any, noise: float | None, change: float) -> dict[str, str]:
     """The model, and what was changed."""
     weights = model.denoiser_.weights
-    unit = "" if model.pca_.scaler_ is None else " of a column's standard deviation"
+    unit = "" if _scale(model) is None else " of a column's standard deviation"
     return {
         "kernel": rounded(model.kernel_),
         "components": f"{len(weights):,} (effectively {weights.sum():.1f})",

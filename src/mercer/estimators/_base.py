@@ -1,4 +1,4 @@
-"""Base classes of estimators: kernels as parameters, and the parameters of kernel PCA."""
+"""Base classes of estimators: kernels as parameters, those of kernel PCA, scores of regressors."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._array import Points, header
+from mercer._array import Array, Points, header
+from mercer._chunks import as_chunks, targets_in_pieces, weights_in_pieces
 from mercer._config import options
+from mercer._frames import is_chunked
 from mercer._html import docs_address, short_form
 from mercer._progress import Step, progress_bar, watched
 from mercer.engine import n_rows
@@ -23,6 +25,7 @@ from mercer.estimators._kernel_parameter import is_auto, resolve_kernel, set_ker
 from mercer.estimators._validation import check_rows, check_weights, fit_column_scaler, scaled
 from mercer.exceptions import InputError
 from mercer.kernels import Kernel, Precomputed
+from mercer.methods._pieces import column_moments
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -208,3 +211,27 @@ class SubspaceEstimator(RowsEstimator):
     n_landmarks: int | None = None
     rule: str = "uniform"
     random_state: Any = None
+
+
+class Regressor(RegressorMixin):  # type: ignore[misc]
+    """A regressor of scikit-learn whose score takes rows in pieces."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R^2 = 1 - (mean squared error) / (variance of y), the mean over all outputs."""
+        if not is_chunked(X):
+            return float(super().score(X, y, sample_weight))
+        targets, _ = targets_in_pieces(as_chunks(X), y)
+        weights = None if sample_weight is None else weights_in_pieces(targets, sample_weight)
+        predicted = targets.zip(self.predict(X))
+        rows = predicted if weights is None else predicted.zip(weights)
+        mass, _, variance = column_moments(targets, weights)
+        error = rows.total(_squared_errors) / mass
+        with np.errstate(all="ignore"):
+            found = 1.0 - error / variance
+        constant = np.where(error > 0.0, 0.0, 1.0)
+        return float(np.where(variance > 0.0, found, constant).mean())
+
+
+def _squared_errors(y: Array, predicted: Array, w: Array | None = None) -> Array:
+    weights = np.ones(len(y)) if w is None else w[:, 0]
+    return np.asarray(weights @ (y - np.reshape(predicted, y.shape)) ** 2)

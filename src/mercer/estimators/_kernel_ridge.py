@@ -23,9 +23,8 @@ from mercer._chunks import Chunks, targets_in_pieces
 from mercer._frames import is_chunked
 from mercer.engine import Dense, as_float64, n_rows
 from mercer.estimators import _summaries as summaries
-from mercer.estimators._base import SubspaceEstimator
+from mercer.estimators._base import Regressor, SubspaceEstimator
 from mercer.estimators._kernel_parameter import is_auto
-from mercer.estimators._regressor import Regressor
 from mercer.estimators._ridge_choice import (
     choose,
     fit_in_pieces,

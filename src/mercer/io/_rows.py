@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
-from zipfile import is_zipfile
 
 import numpy as np
 
@@ -96,6 +95,8 @@ def _open_array(path: Path, columns: Sequence[Any] | None) -> LocalChunks:
     try:
         file = NpyFile.of(path)
     except Exception as error:
+        from zipfile import is_zipfile
+
         if is_zipfile(path):
             problem = "is an archive of arrays, not an .npy file; give its array alone"
             raise InputError(f"{path} {problem}") from error
