@@ -139,17 +139,83 @@ def test_an_error_in_a_worker_comes_out(n_jobs):
         assert map_threads(lambda i: i, range(4)) == [0, 1, 2, 3]  # the pool still works
 
 
-def test_an_interrupt_that_met_a_lock_is_an_interrupt():
-    """Python may raise this if Ctrl-C arrives while it waits for a result."""
+AT_EVERY_PLACE = """
+import dis, faulthandler, sys, time
+from functools import cache
 
-    def job(_):
-        try:
-            raise KeyboardInterrupt
-        finally:
-            raise RuntimeError("cannot release un-acquired lock")
+import numpy as np
+from mercer import _threads, options
+from mercer._threads import interruptible, map_threads
 
-    with mc.options(n_jobs=2), pytest.raises(KeyboardInterrupt):
-        map_threads(job, range(4))
+@cache
+def places(code):
+    # after calls, on entry and in loops CPython looks for signals
+    steps = list(dis.get_instructions(code))
+    names = ("CALL", "RESUME", "JUMP_BACKWARD")
+    return {two.offset for one, two in zip(steps, steps[1:]) if one.opname.startswith(names)}
+
+def interrupted_at(place, call):
+    count = 0
+    def trace(frame, event, _):
+        nonlocal count
+        frame.f_trace_opcodes = True
+        if event == "opcode" and frame.f_lasti in places(frame.f_code):
+            count += 1
+            if count == place:
+                raise KeyboardInterrupt
+        return trace
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+    return False
+
+def wait(i):
+    time.sleep(0.0002)
+    return i
+
+faulthandler.dump_traceback_later(60, exit=True)  # a lock that stays locked
+A = np.ones((600, 600))
+for call in (lambda: map_threads(wait, range(4)), lambda: interruptible(np.sum, A)):
+    place = 1
+    with options(n_jobs=2):
+        map_threads(wait, range(4))
+        libraries = _threads._controller
+        before = [library.num_threads for library in libraries]
+        while interrupted_at(place, call):
+            assert map_threads(wait, range(4)) == [0, 1, 2, 3]
+            assert interruptible(np.sum, A) == 360_000
+            assert _threads._blas_users == 0
+            assert [library.num_threads for library in libraries] == before
+            place += 1
+    print(place)
+"""
+
+
+def test_an_interrupt_at_any_place_leaves_no_lock_behind():
+    """The pool of `concurrent.futures` waited for ever after an interrupt inside its locks."""
+    two = os.environ | {"OPENBLAS_NUM_THREADS": "2"}
+    run = subprocess.run(
+        [sys.executable, "-c", AT_EVERY_PLACE], env=two, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    pooled, alone = map(int, run.stdout.split())
+    assert pooled > 50
+    assert alone > 20
+
+
+def test_the_first_item_with_an_error_decides():
+    def job(i):
+        time.sleep(0.02 if i == 1 else 0.0)
+        raise KeyError(i) if i > 0 else ValueError(i)
+
+    with mc.options(n_jobs=3):
+        for _ in range(5):
+            with pytest.raises(KeyError, match=r"^1$"):
+                map_threads(lambda i: job(i) if i else 0, range(8))
 
 
 def test_nothing_is_left_running_after_an_error():

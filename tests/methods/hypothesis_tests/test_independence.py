@@ -1,6 +1,5 @@
 """Independence tests against the definition, exact enumeration and their level."""
 
-import threading
 from itertools import permutations
 
 import numpy as np
@@ -455,9 +454,9 @@ def test_tasks_end_when_the_call_was_interrupted(name, monkeypatch):
         "full rank": lambda: FullRank(ONE, X, ONE, Y).statistics(draws),
         "joint": lambda: dhsic_test(X, Y, kernel=[ONE[0], ONE[0]], n_permutations=5),
     }
-    interrupted = threading.Event()
-    interrupted.set()
-    monkeypatch.setattr(_threads._inside, "stop", interrupted, raising=False)
+    interrupted = _threads._Call(len, [])
+    interrupted.is_over = True
+    monkeypatch.setattr(_threads._inside, "call", interrupted, raising=False)
     with pytest.raises(KeyboardInterrupt):
         calls[name]()
 
