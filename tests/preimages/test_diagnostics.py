@@ -105,3 +105,10 @@ def test_the_objective_is_unknown_where_both_terms_overflow():
     found = preimage_objective(psi, [[-30.0], [30.0]])
     assert found[0] == np.inf
     assert np.isnan(found[1])
+
+
+def test_majorisation_where_kernel_values_are_large(rng):
+    X = rng.normal(size=(30, 1))
+    psi = mc.mean_embedding(mc.kernels.Exponential.from_gamma(30.0), X)
+    far = np.array([[4.7], [-4.7]])  # k(x, x) is above 1e280
+    assert is_majorised(psi, [0.0], far).shape == (2,)

@@ -161,6 +161,15 @@ def test_factors_are_looked_at_in_the_units_of_scaled_columns(k):
     check_kernel(k, dims=(3,))
 
 
+def test_a_true_claim_that_rounding_almost_hides():
+    """The smallest squared norm of a measure is 2e-13; exp(<x, y> / 100) is nearly linear."""
+    flat = mc.kernels.Exponential.from_gamma(0.01) + 0.01 * mc.Gaussian(30.0)
+    other = mc.kernels.Polynomial.from_gamma(2, 2.0).transform(mc.Scales([0.5, 0.01, 30.0]))
+    k = (flat * other + flat).transform(mc.Scales([0.5, 1.5, 2.5]))
+    assert k.flags.characteristic
+    check_kernel(k, dims=(3,))
+
+
 def test_wrong_claims_about_a_product_with_scaled_columns_are_caught():
     k = mc.Linear().transform(mc.Scales([1.0, 2.0, 0.01])) * mc.Linear()
     with pytest.raises(AssertionError, match="claims to be characteristic, but on"):

@@ -241,7 +241,7 @@ def is_majorised(psi: Element, at: Any, X: Any) -> Array:
     own = np.abs(psi.kernel.diag(X))
     # sizes of the terms: sum |a_i k(x_i, x)| <= |a|_1 max k, and those of the quadratic
     points = np.abs(psi.kernel.diag(psi.support)).max()
-    size = own + psi.coef.sizes[0] * (np.sqrt(own * points) + points) + np.abs(q)
+    size = own + psi.coef.sizes[0] * (np.sqrt(own) * np.sqrt(points) + points) + np.abs(q)
     return np.asarray(values <= q + _ROUNDING * size)
 
 

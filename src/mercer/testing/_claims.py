@@ -23,6 +23,7 @@ from mercer.testing._report import fail, require
 from mercer.theory import projective_conditions
 
 _SLACK = 1e-10  # times the trace
+_ROUNDING = 1e-15  # times the trace: of eigenvalues, if all features have the length one
 _NOISE = 5e-14  # relative rounding error of a profile: (1 + u)^-50 is not good to the last digit
 _ORDERS = 8  # differences of a completely monotone profile that must alternate in sign
 
@@ -117,7 +118,7 @@ def _check_separates(kernel: Kernel, dims: tuple[int, ...], claim: str) -> None:
         if claim == "characteristic":  # coefficients of the scaled features with mass zero
             basis = np.linalg.svd(norms.min() / norms[None, :])[2][1:].T
         least = float(np.linalg.eigvalsh(basis.T @ K @ basis)[0])
-        if not least > _SLACK * float(np.trace(K)):
+        if not least > _ROUNDING * float(np.trace(K)):
             measure = f"some signed measure has the squared norm {least:.3g}"
             where = f"on {len(X)} distinct points{_where(X)}"
             fail(kernel, f"claims to be {claim}, but {where} the embedding of {measure}")
