@@ -198,3 +198,8 @@ def test_large_values_do_not_hide_that_embeddings_differ():
     """k(x, x) from 1 to 1e107 on the points that are looked at."""
     inner = mc.Matern(2.5, 30.0).transform(mc.Scales([0.5]))
     check_kernel((inner * mc.Exponential(30.0) + inner).transform(mc.Scales([0.5])), dims=(1,))
+
+
+def test_a_kernel_whose_cusp_is_small_beside_another_term():
+    """At equal points it has no mixed derivative, but differences look smooth there."""
+    check_kernel(mc.kernels.Normalised(mc.kernels.Exponential.from_gamma(30.0) + mc.Laplace(1.0)))

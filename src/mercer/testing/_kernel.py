@@ -122,8 +122,16 @@ def _check_derivatives(kernel: Kernel, X: Array, Y: Array) -> None:
     length = natural_scale(kernel, d)
     unit = float(np.abs(kernel(X, Y)).max()) / length
     agree_with_differences(kernel, "the gradient in x", gradient, lambda Z: kernel(Z, Y), X, length)
+    equal = (X[:, None] == Y).all(axis=2)
     agree_with_differences(
-        kernel, "the mixed derivative", mixed, lambda Z: kernel.gradient(X, Z), Y, length, unit
+        kernel,
+        "the mixed derivative",
+        mixed,
+        lambda Z: kernel.gradient(X, Z),
+        Y,
+        length,
+        unit,
+        equal,
     )
     gap = np.nan_to_num(mixed - np.transpose(kernel.mixed_derivative(Y, X), (1, 0, 3, 2)))
     size = float(np.nanmax(np.abs(mixed))) + unit / length  # the derivative may be 0 everywhere
@@ -133,6 +141,8 @@ def _check_derivatives(kernel: Kernel, X: Array, Y: Array) -> None:
 def _check_float32(kernel: Kernel, X: Array, Y: Array) -> None:
     """float32 points give float32 values, equal to the float64 ones up to rounding."""
     X32, Y32 = X.astype(np.float32), Y.astype(np.float32)
+    if not (accepts(kernel, X32) and accepts(kernel, Y32)):  # k(x, x) may overflow in float32
+        return
     results = {
         "k(X, Y)": (kernel(X32, Y32), kernel(X32.astype(np.float64), Y32.astype(np.float64))),
         "diag(X)": (kernel.diag(X32), kernel.diag(X32.astype(np.float64))),

@@ -59,8 +59,8 @@ def agree_with_differences(
     might agree by chance, if the larger step has twice as many jumps), and the derivative is not
     checked; this may happen at a minority of points only. NaN is allowed for a matrix of
     derivatives (the last two axes) if some of them do not exist. `size` is the size of the terms
-    of f, if they are larger than its values. `cusps` are rows where a derivative need not exist,
-    even if the kink is too small beside other terms for differences to show it.
+    of f, if they are larger than its values. `cusps` are rows, or pairs, where a derivative need
+    not exist, even if the kink is too small beside other terms for differences to show it.
     """
     h = 1e-3 * length
 
@@ -76,7 +76,8 @@ def agree_with_differences(
     own = _TRUST * np.abs(fine).max(pair, keepdims=True)  # others may be much larger
     smooth = worst.max(pair, keepdims=True) <= own
     missing = np.isnan(actual).all(axis=pair, keepdims=True)
-    missing &= ~smooth | np.reshape(cusps, (-1,) + (1,) * (missing.ndim - 1))
+    cusps = np.asarray(cusps)
+    missing &= ~smooth | cusps.reshape(cusps.shape + (1,) * (missing.ndim - cusps.ndim))
     known = settled[~np.broadcast_to(missing, settled.shape)]
     if missing.mean() > 0.5 or known.mean() < 0.7:
         known_share = f"differences are accurate for only {known.mean():.0%} of the others"
