@@ -221,3 +221,13 @@ def test_names_that_are_not_text_are_refused():
     with pytest.raises(mc.InputError, match=r"names are not text, such as 0; .*columns=str"):
         mc.table_kernel(frame)
     assert mc.table_kernel(frame.rename(columns=str))(frame.rename(columns=str)).shape == (8, 8)
+
+
+@pytest.mark.parametrize(
+    "cells", [[1.0, [1.0], 2.0], ["u", [1], "v"], [[1], [2], [3]], [np.ones(2), "a", "b"]]
+)
+def test_lists_in_cells_are_refused(cells):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": cells, "b": ["u", "v", "u"]})
+    with pytest.raises(mc.InputError, match="column 'a' of table must have one value per row"):
+        mc.table_kernel(frame)

@@ -63,3 +63,11 @@ def test_results_cannot_be_changed():
 def test_refusals_name_the_condition(call, reason):
     with np.errstate(over="ignore"), pytest.raises(InputError, match=reason):
         call()
+
+
+def test_the_average_of_huge_steps():
+    run = fo.gradient_descent(
+        lambda x: 1e300 * float(x.sum()), np.cos, np.ones(2), 2, smoothness=1e-160
+    )
+    assert np.isfinite(run.average).all()
+    assert_allclose(run.average, run.points[:-1].mean(axis=0))

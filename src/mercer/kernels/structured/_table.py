@@ -139,8 +139,11 @@ def column_of(X: Any, column: str, name: str = "X") -> Array:
         where = f"column {column!r} of {name}"
         given = numbers_of(series, where) if is_number(series.dtype) else series.to_list()
     words = isinstance(given, list | tuple) and any(isinstance(v, str | bytes) for v in given)
-    values = np.asarray(given, dtype=object if words else None)  # as objects "a\0" is not "a"
-    if values.ndim != 1:
+    try:
+        values = np.asarray(given, dtype=object if words else None)  # as objects "a\0" is not "a"
+    except ValueError:  # lists of several lengths
+        values = np.empty(())
+    if values.ndim != 1 or any(isinstance(v, list | np.ndarray) for v in values):
         raise InputError(f"column {column!r} of {name} must have one value per row")
     if values.dtype.kind in "mM":
         raise _holds_times(column, name)

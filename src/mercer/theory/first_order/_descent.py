@@ -70,7 +70,9 @@ class Run:
     def _average(self, first: int) -> Array:
         if not len(self.steps):
             return np.asarray(self.points[-1])
-        return np.average(self.points[first:-1], axis=0, weights=self.steps[first:])
+        share = self.steps[first:] / self.steps[first:].max()  # the steps may be huge
+        with np.errstate(over="ignore"):
+            return np.asarray((share / share.sum()) @ self.points[first:-1])
 
 
 def gradient_descent(
