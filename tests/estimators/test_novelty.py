@@ -365,3 +365,9 @@ def test_in_a_pipeline_after_pickling_and_with_threads(rng):
     assert (labels == -1).sum() == 4
     again = pickle.loads(pickle.dumps(pipe))
     np.testing.assert_array_equal(again.predict(X), labels)
+
+
+def test_weights_and_a_penalty_that_overflow(rng):
+    model = mc.KernelNovelty(penalty=2**70, n_landmarks=2, random_state=0)
+    with pytest.raises(mc.InputError, match="overflows; use a smaller penalty or smaller weights"):
+        model.fit(rng.normal(size=(5, 2)), sample_weight=1e300 * np.ones(5))

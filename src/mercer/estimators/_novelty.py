@@ -133,6 +133,11 @@ class KernelNovelty(OutlierMixin, SubspaceEstimator):  # type: ignore[misc]
             rows = Points(array, self.kernel_.domain)
             self.subspace_, fresh = self._subspace(rows, mass)
             self.penalty_ = penalty * float(self.subspace_.total or 0.0) / len(mass)
+            if not np.isfinite(self.penalty_):
+                raise InputError(
+                    "the penalty times the weighted scatter overflows; use a smaller penalty or "
+                    "smaller weights"
+                )
             errors = self._left_out_errors(rows, mass, outside=bool(fresh.any()))
         keys = row_keys(rows.array)
         order = np.argsort(keys)
