@@ -109,3 +109,9 @@ def test_awkward_elements_can_be_drawn(psi):
 def test_refusals_say_what_to_do(call, message):
     with pytest.raises(mc.InputError, match=message):
         call()
+
+
+def test_values_that_overflow_at_the_points_are_refused():
+    psi = mc.Element(mc.kernels.Exponential.from_gamma(300.0), 3.0 * np.ones((1, 3)), [1.0])
+    with pytest.raises(mc.InputError, match="the values at the points overflow; scale"):
+        mc.plot.plot_element(psi)

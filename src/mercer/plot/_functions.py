@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer._array import Array
+from mercer.exceptions import InputError
 from mercer.plot._panels import box, colour_bar
 from mercer.plot._style import BLUE, DARK, DIVERGING, GREY, LOW_IS_DARK, ORANGE
 
@@ -128,6 +129,8 @@ def _draw_rows(axis: Any, psi: Function, rows: Sequence[Rows], columns: tuple[in
     """Two columns of the rows, in the colour of the value there."""
     values = [np.asarray(psi(group.points)) for group in rows]
     top = max(float(np.abs(v).max(initial=0.0)) for v in values) or 1.0
+    if not np.isfinite(top):
+        raise InputError("the values at the points overflow; scale the points down")
     _scatter(axis, rows, columns, [DIVERGING(0.5 + 0.5 * v / top) for v in values])
 
 
