@@ -123,6 +123,9 @@ def algebra(rng: np.random.Generator) -> None:
     datasets.spiral(20, random_state=0)
 
 
+OUTPUT = io.StringIO()  # one for all commands: click keeps each stream that it wrote to
+
+
 def files(rng: np.random.Generator) -> None:
     """Damaged files, and commands."""
     with contextlib.suppress(mc.MercerError):
@@ -132,10 +135,9 @@ def files(rng: np.random.Generator) -> None:
         table, out = Path(folder, "a.csv"), Path(folder, "b.csv")
         np.savetxt(table, rng.normal(size=(30, 2)), delimiter=",", header="x,y", comments="")
         for words in ("anomalies", "cluster", "denoise --noise 0.3", "impute", "no-such-command"):
-            with (
-                contextlib.redirect_stderr(io.StringIO()),
-                contextlib.redirect_stdout(io.StringIO()),
-            ):
+            OUTPUT.seek(0)
+            OUTPUT.truncate()
+            with contextlib.redirect_stderr(OUTPUT), contextlib.redirect_stdout(OUTPUT):
                 main([*words.split(), str(table), "-o", str(out), "--force"])
 
 
